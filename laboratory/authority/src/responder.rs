@@ -10,7 +10,7 @@
 
 use crate::limits::{RESPONDER_ANSWERS, RESPONDER_BUFFER, RESPONDER_RECEIVES, RESPONDER_SLOTS};
 use datapath::counters::Counters;
-use datapath::{Counter, ReceiveBatch, ResponseQueue, UdpListener, kernel_supports_gso};
+use datapath::{Counter, ReceiveBatch, ResponseBatch, UdpListener, kernel_supports_gso};
 use engine::{Client, Span};
 use kernel::epoll::ReadableWait;
 use kernel::syscalls::{receive_drops, set_option};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub struct Responder {
     listeners: Vec<UdpListener>,
     /// The response queue of each listener.
-    answers: Vec<ResponseQueue>,
+    answers: Vec<ResponseBatch>,
     batch: ReceiveBatch,
     wait: ReadableWait,
     /// Drops of each listener that are already in the counters.
@@ -43,7 +43,7 @@ impl Responder {
         }
         let raw = |listener: &UdpListener| listener.socket().as_raw_fd();
         let answers = |listener: &UdpListener| {
-            ResponseQueue::with_capacity(
+            ResponseBatch::with_capacity(
                 raw(listener),
                 listener.address().is_ipv6(),
                 size,

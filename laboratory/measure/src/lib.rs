@@ -8,7 +8,6 @@
 //! Read first: `order.rs` and `outcome.rs`, then `search/mod.rs`, then `procedure.rs`.
 #![forbid(unsafe_code)]
 
-pub mod amount;
 pub mod checklist;
 pub mod compare;
 mod device_title;
@@ -24,3 +23,4 @@ pub mod run;
 pub mod search;
 pub mod starvation;
 pub mod statistics;
+pub mod units;

@@ -3,10 +3,10 @@
 //! A [`Draft`] is a plan as written, with every key optional. [`Draft::over`] lays one draft over another;
 //! [`Draft::finish`] fills in the defaults and checks the result.
 
-use crate::amount;
 use crate::name_range::NameRange;
 use crate::order::{Lanes, Transport, Validity};
 use crate::run::{Bisection, Cell};
+use crate::units;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ impl TryFrom<String> for Span {
     type Error = String;
 
     fn try_from(text: String) -> Result<Span, String> {
-        amount::duration(&text).map(Span)
+        units::duration(&text).map(Span)
     }
 }
 
@@ -155,7 +155,7 @@ impl Plan {
     /// Deviations from RFC 8219 section 9.2 that are known before the run, in words. The record's checklist has all
     /// of them.
     pub fn departures(&self) -> Vec<String> {
-        let shown = |span: Span| amount::show(span.0);
+        let shown = |span: Span| units::show(span.0);
         let mut found = Vec::new();
         if self.trial.duration.0 < Duration::from_secs(60) {
             found.push(format!("trials of {}, not 60 s", shown(self.trial.duration)));

@@ -477,7 +477,7 @@ impl fmt::Display for AgentError {
             AgentError::TimedOut { agent, order, timeout } => write!(
                 f,
                 "{agent} did not reply to \"{order}\" within {}; the host may be overloaded, or the connection broken",
-                measure::amount::show(*timeout)
+                measure::units::show(*timeout)
             ),
             AgentError::Refused { agent, why } => write!(f, "{agent}: {why}"),
             AgentError::UnexpectedReply { agent, reply } => write!(

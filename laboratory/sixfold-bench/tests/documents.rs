@@ -233,8 +233,8 @@ fn says(said: &[&str], value: &Value) -> bool {
         Value::Bool(is) => said.contains(&is.to_string().as_str()),
         Value::Number(wanted) => said.iter().filter_map(number).any(|it| Some(it) == wanted.as_f64()),
         Value::String(text) if text.is_empty() => said.first() == Some(&"none"),
-        Value::String(text) => match measure::amount::duration(text) {
-            Ok(time) => said.iter().any(|word| measure::amount::duration(word) == Ok(time)),
+        Value::String(text) => match measure::units::duration(text) {
+            Ok(time) => said.iter().any(|word| measure::units::duration(word) == Ok(time)),
             Err(_) => said.contains(&text.as_str()),
         },
         Value::Array(list) if list.is_empty() => said.first() == Some(&"none"),

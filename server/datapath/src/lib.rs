@@ -17,9 +17,9 @@
 //!
 //! The way of a packet: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`, `upstream/links`,
 //! `socket/send_batch`; and back: `socket/receive_batch`, `worker/event_loop`, the machine, `worker/outbox`,
-//! `listen/response_queue`, `socket/send_batch`. Read `worker/event_loop.rs` first.
+//! `listen/response_batch`, `socket/send_batch`. Read `worker/event_loop.rs` first.
 //!
-//! [`Reflector`] is a machine without DNS, for tests of this crate and for benchmarks. [`ReceiveBatch`] and [`ResponseQueue`] also serve an
+//! [`Reflector`] is a machine without DNS, for tests of this crate and for benchmarks. [`ReceiveBatch`] and [`ResponseBatch`] also serve an
 //! authority, which has no machine. Unsafe code is only in the modules that allow it; each block has the
 //! argument for its safety.
 #![deny(unsafe_code)]
@@ -39,8 +39,8 @@ pub use kernel::{interfaces, remedy};
 pub use limits::TICK;
 pub use listen::activation::take_listen_fds;
 pub use listen::listener::{BindError, LATE_ADDRESS, UdpListener, set_freebind};
-pub use listen::response_queue::ResponseQueue;
-pub use listen::steering::{Seed, Steer, owner};
+pub use listen::response_batch::ResponseBatch;
+pub use listen::steering::{Seed, Steer, home_worker};
 pub use listen::{proxy_protocol, steering};
 pub use reflector::{Reflector, ReflectorOptions};
 pub use socket::receive_batch::ReceiveBatch;
@@ -52,11 +52,11 @@ pub use upstream::sources;
 pub use upstream::tls_upstreams;
 pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
-pub use worker::hot_questions::HotQuestions;
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task, TaskPlace};
 pub use worker::message_queue::{MessageQueue, QueuedMessage};
+pub use worker::packet_cache_candidates::PacketCacheCandidates;
 pub use worker::packet_cache_task::{
-    CountedHits, NO_COMMON_ANSWERS, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
+    CountedHits, NO_PACKET_CACHE, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
 };
 pub use worker::shared::Shared;
 #[cfg(feature = "xdp")]

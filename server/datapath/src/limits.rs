@@ -96,7 +96,7 @@ pub(crate) const QUEUE_DRAIN_TIME: Span = Span::from_millis(50);
 /// Linux 6.18 counts 832.
 pub(crate) const DATAGRAM_QUEUE_OCTETS: f64 = 768.0;
 
-/// Datagrams whose networks are recorded, 16 KiB per socket. At most [`HEAVY_NETWORKS`] networks and sites send a large enough
+/// Datagrams whose networks are recorded, 16 KiB per socket. At most [`HEAVY_HITTERS`] networks and customers send a large enough
 /// part of them to count.
 pub(crate) const SHEDDING_SAMPLE: usize = 1024;
 
@@ -106,19 +106,19 @@ pub(crate) const SAMPLE_PARTS: usize = 8;
 /// Parts in which a network that sends all the time has datagrams, at least. A burst of 16 in a sample of 128 reaches into two.
 pub(crate) const STEADY_PARTS: u32 = 3;
 
-/// Heavy networks and sites at most, as none of their datagrams count twice. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
+/// Heavy networks and customers at most, as none of their datagrams count twice. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
 /// sample that is 4 datagrams of 128, and fewer would prove nothing.
-pub(crate) const HEAVY_NETWORKS: usize = 32;
+pub(crate) const HEAVY_HITTERS: usize = 32;
 
-/// A network is shed apart from the others of its site if it sends at least this part of the site's datagrams (one in so many),
-/// and until it sends less than half of that. A site that floods from more networks than this is shed as one: its networks
-/// would all be near the bound of [`HEAVY_NETWORKS`], some above it and some below.
-pub(crate) const SITE_PARTS: f64 = 8.0;
+/// A network is shed apart from the others of its customer if it sends at least this part of the customer's datagrams (one in so many),
+/// and until it sends less than half of that. A customer that floods from more networks than this is shed as one: its networks
+/// would all be near the bound of [`HEAVY_HITTERS`], some above it and some below.
+pub(crate) const CUSTOMER_PARTS: f64 = 8.0;
 
-/// Networks and sites that are shed at a time, the heaviest ones, beside all others together: at most 12 instructions each (four
+/// Networks and customers that are shed at a time, the heaviest ones, beside all others together: at most 12 instructions each (four
 /// words of an address that are loaded and compared, and four to toss a coin), 384 of 4,096 that a filter may have (BPF_MAXINSNS).
 /// If fewer were, flooding networks beyond them could take all of the worker's time.
-pub(crate) const SHED_NETWORKS: usize = HEAVY_NETWORKS;
+pub(crate) const SHED_NETWORKS: usize = HEAVY_HITTERS;
 
 /// Trusted proxies within these networks whose datagrams the filter lets through: at most 10 instructions each (a word that is
 /// loaded, masked and compared, three that are loaded and compared, and the end), 2,560 of the 4,096. A network that contains
@@ -207,7 +207,7 @@ pub const INLINE_OCTETS: usize = 512;
 pub const QUEUED_MESSAGES: usize = 4096;
 
 /// Octets of all messages that wait for a worker, each counted as [`INLINE_OCTETS`] at least: 2 MiB. Longer ones are stored outside the
-/// mailbox. While three quarters are taken, one client site may have a sixteenth: 256 queries, or two of the longest.
+/// mailbox. While three quarters are taken, one customer may have a sixteenth: 256 queries, or two of the longest.
 pub const QUEUED_OCTETS: usize = QUEUED_MESSAGES * INLINE_OCTETS;
 
 /// Bits of the IPv6 prefix that one customer has, until they are set.
@@ -273,7 +273,7 @@ pub const FRAME: usize = 2 + MESSAGE;
 pub(crate) const WRITE_BUFFER: usize = 256 << 10;
 
 /// Time between two writes into one busy TCP or TLS connection to an upstream, so that queries and replies travel together, and pause
-/// between two turns of a worker (`worker/turn_pause.rs`). A write costs some 8 us of system time whether it carries one query or fifty;
+/// between two turns of a worker (`worker/write_coalescing.rs`). A write costs some 8 us of system time whether it carries one query or fifty;
 /// 2,900 writes a second take a worker 2.3 % of a core. With more, a query waits for 0.2 ms on average.
 pub(crate) const WRITE_PAUSE: Span = Span(350_000);
 

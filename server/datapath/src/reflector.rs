@@ -141,7 +141,7 @@ impl Machine for Reflector {
         }
     }
 
-    fn unreachable(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
+    fn on_link_failure(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
         if via == self.link {
             out.close(via);
             self.link.generation = self.link.generation.wrapping_add(1);
@@ -149,7 +149,7 @@ impl Machine for Reflector {
         }
     }
 
-    fn idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.waiting == 0
     }
 

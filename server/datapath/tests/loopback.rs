@@ -71,7 +71,7 @@ impl Machine for Probe {
         });
     }
 
-    fn unreachable(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
+    fn on_link_failure(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {
         self.unreachable.push(via);
         self.pending = 0;
         self.open = false;
@@ -80,7 +80,7 @@ impl Machine for Probe {
         *self.failed.lock().unwrap() += 1;
     }
 
-    fn idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.pending == 0
     }
 
@@ -195,10 +195,10 @@ fn each_worker_sees_the_names_it_owns_and_no_others() {
             // One source port each: with steering by flow, all queries arrive at one worker.
             ask_all(&client(local, *address), 300);
         }
-        let owners: Vec<_> = (0..300).map(|number| running.shared.owner(&question(number))).collect();
+        let owners: Vec<_> = (0..300).map(|number| running.shared.home_worker(&question(number))).collect();
         let (machines, shared) = running.stop();
         for (worker, machine) in machines.iter().enumerate() {
-            let owned = owners.iter().filter(|&&owner| owner == worker).count();
+            let owned = owners.iter().filter(|&&home_worker| home_worker == worker).count();
             assert!(owned > 50);
             assert_eq!(machine.clients.len(), 2 * owned, "{steer:?}");
         }
@@ -521,7 +521,7 @@ fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
     for thread in running.threads {
         let machine = thread.join().unwrap();
         assert_eq!(machine.clients.len(), 1);
-        assert!(machine.idle());
+        assert!(machine.is_idle());
     }
 }
 
@@ -535,7 +535,7 @@ fn a_drain_ends_with_its_grace_even_if_the_upstream_is_silent() {
     upstream.recv(&mut [0; 512]).unwrap();
     running.shared.stop(Duration::from_millis(20));
     for thread in running.threads {
-        assert!(!thread.join().unwrap().idle());
+        assert!(!thread.join().unwrap().is_idle());
     }
 }
 

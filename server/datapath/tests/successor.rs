@@ -121,7 +121,7 @@ fn workers_that_fail_before_they_listen_change_nothing() {
     }
     ask(address, 0..50);
     let mut owned = [0; 3];
-    (0..50).for_each(|number| owned[old.shared.owner(&question(number))] += 3);
+    (0..50).for_each(|number| owned[old.shared.home_worker(&question(number))] += 3);
     assert_eq!(old.stop(), owned, "each query still comes to the worker that owns its name");
 }
 

@@ -75,16 +75,16 @@ fn a_hot_name_is_answered_by_all_workers() {
         answered += u64::from(client.recv(&mut [0; 64]).is_ok_and(|length| length == other.len()));
         answered == 20
     });
-    let owner = running.shared.owner(&other);
+    let home_worker = running.shared.home_worker(&other);
     wait_until("the counters are there", || {
-        counts(&running, Counter::ClientPacketsOut)[owner] >= before[owner] + answered
+        counts(&running, Counter::ClientPacketsOut)[home_worker] >= before[home_worker] + answered
     });
-    assert_eq!(counts(&running, Counter::ClientPacketsOut)[1 - owner], before[1 - owner]);
+    assert_eq!(counts(&running, Counter::ClientPacketsOut)[1 - home_worker], before[1 - home_worker]);
     // The queries of a batch are announced before the first of them is served.
     for echo in running.stop().0 {
-        let announced = echo.announced.into_inner();
+        let prefetched = echo.prefetched.into_inner();
         // Stale ones are not served.
-        assert!(announced >= echo.queries / 2, "{announced} of {}", echo.queries);
+        assert!(prefetched >= echo.queries / 2, "{prefetched} of {}", echo.queries);
     }
 }
 
@@ -102,7 +102,7 @@ fn workers_write_nothing_that_they_share_while_they_serve() {
     let running = start(Steer::Name, Duration::ZERO);
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
     client.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let owned: Vec<_> = (0..100).map(question).filter(|one| running.shared.owner(one) == 0).collect();
+    let owned: Vec<_> = (0..100).map(question).filter(|one| running.shared.home_worker(one) == 0).collect();
     assert!(owned.len() > 20);
     let ask_all = || {
         for question in &owned {

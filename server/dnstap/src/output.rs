@@ -1,9 +1,9 @@
-//! The output: the lanes of all workers, and the thread that connects to the reader and writes.
+//! The output: the queues of all workers, and the thread that connects to the reader and writes.
 //!
-//! The thread looks for chunks from time to time, so that workers need no system call to wake it. While there is no reader, or one
-//! that does not read, chunks stay in their lanes, and workers drop messages when these are full.
+//! The thread looks for buffers from time to time, so that workers need no system call to wake it. While there is no reader, or one
+//! that does not read, buffers stay in their queues, and workers drop messages when these are full.
 
-use crate::chunk::{Chunk, Lane, Tap};
+use crate::buffer::{Buffer, Tap, WorkerQueues};
 use crate::control::ControlError;
 use crate::message::Origin;
 use crate::socket::{Connection, Destination};
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, park_timeout};
 use std::time::{Duration, Instant};
 
-pub use crate::chunk::Counts;
+pub use crate::buffer::Counts;
 
-/// Shortest and longest sleep of the thread: it doubles while there is nothing to write. A lane holds the messages of 80 ms at
+/// Shortest and longest sleep of the thread: it doubles while there is nothing to write. Two queues hold the messages of 80 ms at
 /// 100 MB/s, and a wake-up costs as much as some ten messages.
 const SLEEP: [Duration; 2] = [Duration::from_millis(20), Duration::from_millis(80)];
 
@@ -39,7 +39,7 @@ pub type Listener = Box<dyn Fn(Report) + Send>;
 
 /// The output to one reader.
 pub struct Output {
-    lanes: Vec<Arc<Lane>>,
+    queues: Vec<Arc<WorkerQueues>>,
     origin: Origin,
     counts: Arc<Counts>,
     stop: Arc<AtomicBool>,
@@ -59,11 +59,11 @@ impl Output {
         counts: Arc<Counts>,
         listener: Listener,
     ) -> io::Result<Output> {
-        let lanes: Vec<_> = (0..workers).map(|_| Arc::new(Lane::new())).collect();
+        let queues: Vec<_> = (0..workers).map(|_| Arc::new(WorkerQueues::new())).collect();
         let stop = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             to,
-            lanes: lanes.clone(),
+            queues: queues.clone(),
             counts: Arc::clone(&counts),
             stop: Arc::clone(&stop),
             stop_by: None,
@@ -71,13 +71,13 @@ impl Output {
             is_failing: false,
         };
         let thread = std::thread::Builder::new().name("dnstap".into()).spawn(move || writer.run())?;
-        Ok(Output { lanes, origin, counts, stop, thread })
+        Ok(Output { queues, origin, counts, stop, thread })
     }
 
     /// The tap of one worker; none beyond the number of workers. Each worker has one tap at a time.
     pub fn tap(&self, worker: usize) -> Option<Tap> {
-        let lane = Arc::clone(self.lanes.get(worker)?);
-        Some(Tap::new(lane, self.origin.clone(), Arc::clone(&self.counts)))
+        let queues = Arc::clone(self.queues.get(worker)?);
+        Some(Tap::new(queues, self.origin.clone(), Arc::clone(&self.counts)))
     }
 
     /// Asks the thread to end, which it does when all taps have ended and their messages are written, or after a second. The
@@ -92,7 +92,7 @@ impl Output {
 /// The thread.
 struct Writer {
     to: Destination,
-    lanes: Vec<Arc<Lane>>,
+    queues: Vec<Arc<WorkerQueues>>,
     counts: Arc<Counts>,
     stop: Arc<AtomicBool>,
     /// Time by which it ends, once it must stop.
@@ -127,9 +127,9 @@ impl Writer {
                 break;
             }
         }
-        for lane in &self.lanes {
-            while let Some(chunk) = lane.take() {
-                self.counts.dropped.fetch_add(chunk.frames, Ordering::Relaxed);
+        for queues in &self.queues {
+            while let Some(buffer) = queues.take() {
+                self.counts.dropped.fetch_add(buffer.frames, Ordering::Relaxed);
             }
         }
     }
@@ -140,20 +140,20 @@ impl Writer {
             return false;
         }
         let stop_by = *self.stop_by.get_or_insert_with(|| Instant::now() + STOP);
-        let is_used = |lane: &Arc<Lane>| Arc::strong_count(lane) > 1 || !lane.is_empty();
-        Instant::now() >= stop_by || !self.lanes.iter().any(is_used)
+        let is_used = |queues: &Arc<WorkerQueues>| Arc::strong_count(queues) > 1 || !queues.is_empty();
+        Instant::now() >= stop_by || !self.queues.iter().any(is_used)
     }
 
-    /// Writes chunks until the end, or until the connection fails.
+    /// Writes buffers until the end, or until the connection fails.
     fn serve(&mut self, mut connection: Connection) -> io::Result<()> {
         let mut sleep = SLEEP[0];
         loop {
             let mut is_idle = true;
-            for lane in self.lanes.clone() {
-                if let Some(chunk) = lane.take() {
+            for queues in self.queues.clone() {
+                if let Some(buffer) = queues.take() {
                     is_idle = false;
-                    let written = self.write(&mut connection, &chunk);
-                    lane.give_back(chunk);
+                    let written = self.write(&mut connection, &buffer);
+                    queues.give_back(buffer);
                     if !written? {
                         return Ok(());
                     }
@@ -176,22 +176,22 @@ impl Writer {
         }
     }
 
-    /// Writes a chunk. Returns false if the time to stop comes first. Frames that did not leave are counted as dropped.
-    fn write(&mut self, connection: &mut Connection, chunk: &Chunk) -> io::Result<bool> {
+    /// Writes a buffer. Returns false if the time to stop comes first. Frames that did not leave are counted as dropped.
+    fn write(&mut self, connection: &mut Connection, buffer: &Buffer) -> io::Result<bool> {
         let mut written = 0;
         let result = loop {
-            if written == chunk.octets.len() {
+            if written == buffer.octets.len() {
                 break Ok(true);
             }
-            match connection.write(&chunk.octets[written..]) {
+            match connection.write(&buffer.octets[written..]) {
                 Ok(0) if self.is_past_stop() => break Ok(false),
                 Ok(count) => written += count,
                 Err(error) => break Err(error),
             }
         };
-        let sent = whole_frames(&chunk.octets, written);
+        let sent = whole_frames(&buffer.octets, written);
         self.counts.sent.fetch_add(sent, Ordering::Relaxed);
-        self.counts.dropped.fetch_add(chunk.frames - sent, Ordering::Relaxed);
+        self.counts.dropped.fetch_add(buffer.frames - sent, Ordering::Relaxed);
         result
     }
 
@@ -201,7 +201,7 @@ impl Writer {
     }
 }
 
-/// Number of whole frames in the first `written` octets of a chunk.
+/// Number of whole frames in the first `written` octets of a buffer.
 fn whole_frames(octets: &[u8], written: usize) -> u64 {
     let (mut place, mut frames) = (0, 0);
     while let Some(length) = octets.get(place..).and_then(|rest| rest.first_chunk::<4>()) {

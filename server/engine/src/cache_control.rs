@@ -2,7 +2,7 @@
 
 use crate::base::time::Instant;
 use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, SILENT};
-use crate::cache::ttl::{Age, materialize};
+use crate::cache::ttl::{Age, write_cached_message};
 use crate::engine::Engine;
 use crate::message::question::QueryFlags;
 use core::ops::Range;
@@ -90,7 +90,7 @@ impl Engine {
         if step == 0 {
             self.bump_flush_epoch();
         }
-        self.end_common_answers();
+        self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CLEARED_BUCKETS);
         (self.cache.entries.clear_buckets(buckets), next)
     }
@@ -98,7 +98,7 @@ impl Engine {
     /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
-        self.end_common_answers();
+        self.end_packet_cache_entries();
         let entries = &mut self.cache.entries;
         let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
         buckets
@@ -114,7 +114,7 @@ impl Engine {
             self.bump_flush_epoch();
         }
         // In each step, as an entry of a later one may have been given to a packet cache meanwhile.
-        self.end_common_answers();
+        self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CHECKED_BUCKETS);
         let entries = &mut self.cache.entries;
         let remove = |bucket| entries.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name));
@@ -132,7 +132,8 @@ impl Engine {
     /// Begins a new flush epoch: replies to queries sent before a flush are not cached, whatever their name is, as they may hold
     /// the data that were flushed.
     fn bump_flush_epoch(&mut self) {
-        self.upstream.flights.flush_epoch = self.upstream.flights.flush_epoch.wrapping_add(1);
+        self.upstream.outbound_queries.flush_epoch =
+            self.upstream.outbound_queries.flush_epoch.wrapping_add(1);
     }
 }
 
@@ -141,7 +142,7 @@ fn cached_entry(entry: &Entry<'_>, forwarders: AskedForwarders, now: Instant) ->
     let has = |flag| entry.query_flags() & QueryFlags::default().with(flag, true).kept() != 0;
     let mut frame = vec![0; entry.message().len() + wire::OPT_LEN + wire::EDE_LEN];
     let age = if entry.expires() > now { Age::of(entry, now) } else { Age::Stale };
-    let length = materialize(entry, &mut frame, age, entry.ede());
+    let length = write_cached_message(entry, &mut frame, age, entry.ede());
     frame.truncate(length);
     let left = entry.expires().0 as i64 - now.0 as i64;
     CachedEntry {

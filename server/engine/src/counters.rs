@@ -68,9 +68,9 @@ counters! {
     SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
     /// Synthesized because a rule ignores real AAAA records.
     SynthesizedIgnored = "synthesized_total" {"reason": "ignored"};
-    /// Synthesized although the AAAA leg failed with an RCODE.
+    /// Synthesized although the AAAA lookup failed with an RCODE.
     SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
-    /// Synthesized although the AAAA leg timed out.
+    /// Synthesized although the AAAA lookup timed out.
     SynthesizedTimeout = "synthesized_total" {"reason": "aaaa_timeout"};
     /// Not synthesized: a real AAAA record was forwarded.
     NotSynthesizedReal = "not_synthesized_total" {"reason": "real_aaaa"};
@@ -84,11 +84,11 @@ counters! {
     NotSynthesizedNotRecursive = "not_synthesized_total" {"reason": "not_recursive"};
     /// Not synthesized: the upstream reported a bogus answer.
     NotSynthesizedBogus = "not_synthesized_total" {"reason": "bogus"};
-    /// Not synthesized: the AAAA leg failed, and by configuration the failure is the answer.
+    /// Not synthesized: the AAAA lookup failed, and by configuration the failure is the answer.
     NotSynthesizedFailure = "not_synthesized_total" {"reason": "failure_passed"};
     /// Not synthesized: the A answer is empty.
     NotSynthesizedNoA = "not_synthesized_total" {"reason": "no_a"};
-    /// Not synthesized: the A leg failed.
+    /// Not synthesized: the A lookup failed.
     NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
     /// Not synthesized: no A address may be embedded, or a response policy zone denies the name.
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
@@ -108,7 +108,7 @@ counters! {
     LocalEmptyZone = "local_answers_total" {"zone": "empty"};
     /// Answers about the server itself, in class CH.
     LocalServerNames = "local_answers_total" {"zone": "server"};
-    /// Local replies for names with records in the configuration, counted by leg.
+    /// Local replies for names with records in the configuration, counted by lookup.
     LocalRecords = "local_answers_total" {"zone": "records"};
     /// Local replies for blocked names.
     FilteredBlock = "filtered_total" {"reason": "block"};
@@ -125,13 +125,13 @@ counters! {
     /// Queries that a response policy zone exempts from its other rules, and from those of later zones.
     FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
     /// Addresses left out: not global, and the prefix is the well-known one.
-    LeftOutNonGlobal = "left_out_addresses_total" {"reason": "non_global"};
+    OmittedNonGlobal = "omitted_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.
-    LeftOutNeverEmbed = "left_out_addresses_total" {"reason": "never_embed"};
+    OmittedNeverEmbed = "omitted_addresses_total" {"reason": "never_embed"};
     /// Addresses left out by a rule without prefixes.
-    LeftOutRule = "left_out_addresses_total" {"reason": "rule"};
+    OmittedRule = "omitted_addresses_total" {"reason": "rule"};
     /// Addresses left out by `max-records`.
-    LeftOutMaxRecords = "left_out_addresses_total" {"reason": "max_records"};
+    OmittedMaxRecords = "omitted_addresses_total" {"reason": "max_records"};
     /// Queries from clients outside `allow`.
     RefusedNotAllowed = "refused_total" {"reason": "not_allowed"};
     /// Queries for zone transfers.
@@ -151,7 +151,7 @@ counters! {
     /// Answers over UDP above the response rate of the client's network that were replaced by an empty answer with TC.
     SlippedResponseRate = "slipped_total" {"reason": "responses_per_client"};
     /// Client messages shorter than a header.
-    DroppedRunt = "dropped_total" {"reason": "runt"};
+    DroppedShort = "dropped_total" {"reason": "short"};
     /// Client messages that are responses.
     DroppedResponse = "dropped_total" {"reason": "response"};
     /// Queries over UDP above the query rate of the client's network.
@@ -163,14 +163,14 @@ counters! {
     /// Retransmissions of a pending query: same client, port, ID and question.
     DroppedRepeated = "dropped_total" {"reason": "repeated"};
     /// Answers over UDP that came after the time for which a client waits.
-    DroppedOverdue = "dropped_total" {"reason": "overdue"};
+    DroppedTooLate = "dropped_total" {"reason": "too_late"};
     /// Answers that the datapath could not take.
     DroppedAnswer = "dropped_total" {"reason": "answer_not_taken"};
     /// Upstream queries that the datapath could not take.
     DroppedQuestion = "dropped_total" {"reason": "question_not_taken"};
     /// Malformed messages from an upstream.
     DroppedMalformedReply = "dropped_total" {"reason": "upstream_malformed"};
-    /// Late replies to a try after another try has succeeded.
+    /// Late replies to an attempt after another attempt has succeeded.
     DroppedLate = "dropped_total" {"reason": "upstream_late"};
     /// Messages from an upstream over a link that is no longer used.
     DroppedStaleLink = "dropped_total" {"reason": "upstream_stale_link"};
@@ -232,18 +232,18 @@ counters! {
     UpstreamCookieLost = "upstream_cookies_total" {"result": "lost"};
     /// Tries that timed out.
     Timeouts = "upstream_timeouts_total" {};
-    /// Hedged retries: sent when the reply is late, while the first try may still be answered.
-    Hedged = "upstream_repetitions_total" {"result": "sent"};
-    /// Hedged retries that were answered before the first try.
-    HedgeHelped = "upstream_repetitions_total" {"result": "helped"};
+    /// Hedged retries: sent when the reply is late, while the first attempt may still be answered.
+    Hedged = "upstream_hedges_total" {"result": "sent"};
+    /// Hedged retries that were answered before the first attempt.
+    HedgeHelped = "upstream_hedges_total" {"result": "helped"};
     /// Hedged retries that were not sent, because the retry budget was used up.
-    HedgeDeferred = "upstream_repetitions_total" {"result": "held_back"};
+    HedgeDeferred = "upstream_hedges_total" {"result": "held_back"};
     /// Questions to which an upstream replied with a referral only (lame).
-    Lame = "upstream_useless_total" {"reason": "lame"};
+    Lame = "upstream_unusable_replies_total" {"reason": "lame"};
     /// Questions whose reply was truncated over TCP as well.
-    TruncatedOverTcp = "upstream_useless_total" {"reason": "truncated_over_tcp"};
+    TruncatedOverTcp = "upstream_unusable_replies_total" {"reason": "truncated_over_tcp"};
     /// Questions whose reply had more records than are worked on.
-    TooManyRecords = "upstream_useless_total" {"reason": "too_many_records"};
+    TooManyRecords = "upstream_unusable_replies_total" {"reason": "too_many_records"};
     /// Questions asked again without EDNS, because the upstream replied FORMERR or NOTIMP.
     EdnsRefused = "upstream_edns_refused_total" {};
     /// Links that failed: ICMP errors, refused or reset connections.
@@ -269,13 +269,13 @@ counters! {
     /// Replies with an error, after which another upstream was asked.
     Failover = "upstream_failovers_total" {};
     /// Questions asked without their client subnet, because too many with other subnets were in flight.
-    SubnetCrowded = "client_subnets_left_out_total" {"reason": "crowded"};
+    SubnetLimit = "client_subnets_omitted_total" {"reason": "subnet_limit"};
     /// Questions asked again without their client subnet, because the upstream replied FORMERR or REFUSED.
-    SubnetRefused = "client_subnets_left_out_total" {"reason": "refused"};
+    SubnetRefused = "client_subnets_omitted_total" {"reason": "refused"};
     /// CNAME hops: questions for the target of a chain that an upstream left unfinished.
     CnameHops = "chain_hops_total" {};
-    /// Bogus checks: failures of the AAAA leg after which the question was asked with CD set.
-    BogusChecks = "doubted_failures_total" {};
+    /// Bogus checks: failures of the AAAA lookup after which the question was asked with CD set.
+    BogusChecks = "bogus_checks_total" {};
     /// Extended DNS errors: the answer was synthesized.
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
     /// Extended DNS errors: the data have expired.

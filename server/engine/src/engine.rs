@@ -1,18 +1,18 @@
 //! The state of the engine: settings, clients, upstreams, message cache, counters.
 //!
-//! A client's query becomes a *waiter* (`client`); a question that is asked upstream is a *flight* (`upstream`), which equal
-//! questions share. An AAAA query of a client with DNS64 waits for the AAAA flight first; if that does not decide, for the A
-//! flight.
+//! A client's query becomes a *pending query* (`client`); a question that is asked upstream is a *outbound query* (`upstream`), which equal
+//! questions share. An AAAA query of a client with DNS64 waits for the AAAA outbound query first; if that does not decide, for the A
+//! outbound query.
 //!
 //! ```text
-//! query    -> admit -> waiter -> flight -> send -> upstream
-//! upstream -> receive -> flight completed -> each waiter: answered, or on to the A flight
-//! time     -> timer of a flight -> next try, or the flight has failed
+//! query    -> admit -> pending query -> outbound query -> send -> upstream
+//! upstream -> receive -> outbound query completed -> each pending query: answered, or on to the An outbound query
+//! time     -> timer of an outbound query -> next attempt, or the outbound query has failed
 //! ```
 //!
 //! The parts do not know each other; `resolve` connects them.
 
-use crate::answer::last_answers::LastAnswers;
+use crate::answer::answer_memo::AnswerMemo;
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
 use crate::base::random::Random;
@@ -25,7 +25,7 @@ use crate::interface::{Link, Transport};
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
-use crate::upstream::groups::Unanswered;
+use crate::upstream::forward_zones::Unanswered;
 use core::net::SocketAddr;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
@@ -37,14 +37,14 @@ pub struct Engine {
     /// Frames for messages made here.
     pub(crate) frames: FramePool,
     /// Answers that the next clients of the same reply may get, too.
-    pub(crate) last_answers: LastAnswers,
+    pub(crate) answer_memo: AnswerMemo,
     pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
     /// True if cached answers may go into a packet cache ([`Settings::treats_clients_alike`]).
-    pub(crate) answers_are_common: bool,
+    pub(crate) answers_suit_packet_caches: bool,
     /// Version of the answers in a packet cache: it changes with settings, flushes and observers.
-    pub(crate) common_version: u64,
+    pub(crate) packet_cache_epoch: u64,
 }
 
 impl Engine {
@@ -54,19 +54,26 @@ impl Engine {
         let cookie_secret = ClientCookieSecret::draw(&mut random, Instant(0));
         let key = HashKey([random.bits(), random.bits() | 1]);
         let clients = Clients::new(capacity.pending, key, client_limits(&settings));
-        // Two legs for every client query, and a probe for every server.
-        let flights = 2 * capacity.pending + 2 * crate::limits::UPSTREAMS;
+        // Two lookups for every client query, and a probe for every server.
+        let outbound_queries = 2 * capacity.pending + 2 * crate::limits::UPSTREAMS;
         let parameters = settings.upstream_parameters();
         Engine {
             clients,
-            upstream: Upstream::new(&settings.upstream, parameters, flights, key, cookie_secret, random),
+            upstream: Upstream::new(
+                &settings.upstream,
+                parameters,
+                outbound_queries,
+                key,
+                cookie_secret,
+                random,
+            ),
             cache: MessageCache::new(capacity.cache, settings.cache.clone(), key),
             frames: FramePool::new(crate::limits::MESSAGE),
-            last_answers: LastAnswers::new(),
+            answer_memo: AnswerMemo::new(),
             counters: Counters::default(),
             key,
-            answers_are_common: settings.treats_clients_alike(),
-            common_version: 0,
+            answers_suit_packet_caches: settings.treats_clients_alike(),
+            packet_cache_epoch: 0,
             settings,
         }
     }
@@ -77,8 +84,8 @@ impl Engine {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
         self.clients.configure(client_limits(&settings));
-        self.answers_are_common = settings.treats_clients_alike();
-        self.end_common_answers();
+        self.answers_suit_packet_caches = settings.treats_clients_alike();
+        self.end_packet_cache_entries();
         core::mem::replace(&mut self.settings, settings)
     }
 
@@ -91,12 +98,12 @@ impl Engine {
     /// Changes only the networks of clients that are served.
     pub fn set_allow(&mut self, allow: Networks) {
         self.settings.allow = allow;
-        self.end_common_answers();
+        self.end_packet_cache_entries();
     }
 
     /// Ends the answers that a packet cache has.
-    pub(crate) fn end_common_answers(&mut self) {
-        self.common_version += 1;
+    pub(crate) fn end_packet_cache_entries(&mut self) {
+        self.packet_cache_epoch += 1;
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).
@@ -147,12 +154,12 @@ impl Engine {
 
     /// Number of client queries that wait for an upstream.
     pub fn pending(&self) -> usize {
-        self.clients.waiters.len()
+        self.clients.pending_queries.len()
     }
 
     /// Number of questions in flight to upstreams.
-    pub fn flights(&self) -> usize {
-        self.upstream.flights.slab.len()
+    pub fn outbound_queries(&self) -> usize {
+        self.upstream.outbound_queries.slab.len()
     }
 
     /// Number of client queries that chase a CNAME over several replies.

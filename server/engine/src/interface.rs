@@ -4,7 +4,7 @@
 
 use crate::base::network::{Network, is_ipv4};
 use crate::base::time::Instant;
-use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
+use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
@@ -81,19 +81,19 @@ impl ClientNetwork {
         })
     }
 
-    /// Site of the network, the second level of all limits: the first `prefix_length` bits, which are delegated to one customer
-    /// (an end site, RFC 6177); for a link-local address its link. An IPv4 address is its own site, and with a prefix length of
+    /// Customer of the network, the second level of all limits: the first `prefix_length` bits, which are delegated to one customer
+    /// (an end site, RFC 6177); for a link-local address its link. An IPv4 address is its own customer, and with a prefix length of
     /// 64 every network is.
     #[inline]
-    pub fn site(self, prefix_length: u8) -> ClientNetwork {
-        let unused = 128 - u32::from(self.site_length(prefix_length));
+    pub fn customer(self, prefix_length: u8) -> ClientNetwork {
+        let unused = 128 - u32::from(self.customer_length(prefix_length));
         ClientNetwork(self.0 >> unused << unused)
     }
 
-    /// Prefix length of the network's site, in bits of an IPv6 address (IPv4 as IPv4-mapped).
+    /// Prefix length of the network's customer, in bits of an IPv6 address (IPv4 as IPv4-mapped).
     #[inline]
-    pub fn site_length(self, prefix_length: u8) -> u8 {
-        if self.is_site(prefix_length) {
+    pub fn customer_length(self, prefix_length: u8) -> u8 {
+        if self.is_customer(prefix_length) {
             self.length()
         } else if self.is_link_local() {
             64
@@ -115,7 +115,7 @@ impl ClientNetwork {
 
     /// True if the network has no second level: an IPv4 address, and every network with a prefix length of 64.
     #[inline]
-    pub fn is_site(self, prefix_length: u8) -> bool {
+    pub fn is_customer(self, prefix_length: u8) -> bool {
         prefix_length >= 64 || self.0 >> 32 == 0xffff
     }
 
@@ -241,12 +241,12 @@ pub trait Outbox {
     fn trace<'n>(&mut self, _subject: Subject, _event: impl FnOnce() -> TraceEvent<'n>) {}
 }
 
-/// State machine that a driver calls: the DNS64 engine, or a reflector. The methods with "common" or "packet cache" in their names serve
-/// a cache of whole answers in front of the machine ([`CommonAnswer`]).
+/// State machine that a driver calls: the DNS64 engine, or a reflector. The methods with "packet cache" in their names serve
+/// a cache of whole answers in front of the machine ([`PacketCacheEntry`]).
 pub trait Machine {
-    /// Announces the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
+    /// Has the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
     /// not for one after the other. It changes nothing.
-    fn announce<'m>(&self, _messages: impl Iterator<Item = &'m [u8]>) {}
+    fn prefetch_cache_lines<'m>(&self, _messages: impl Iterator<Item = &'m [u8]>) {}
 
     /// Handles a message from a client.
     fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox);
@@ -256,28 +256,28 @@ pub trait Machine {
 
     /// Handles the failure of a link: an ICMP error (UDP), or a connection that was refused, reset or closed (TCP; the datapath
     /// has already released it). If its upstream could not be authenticated, another connection would fail as well.
-    fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox);
+    fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox);
 
     /// True if no client waits for an answer. A draining datapath stops then.
-    fn idle(&self) -> bool;
+    fn is_idle(&self) -> bool;
 
     /// Handles all deadlines up to `now`. Returns the next deadline, if there is one.
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
 
-    /// Copies the answer that each client of [`Machine::common_clients`] gets to a query, but for ID, letter case and OPT record. The
+    /// Copies the answer that each client of [`Machine::packet_cache_clients`] gets to a query, but for ID, letter case and OPT record. The
     /// query has RD, perhaps AD, no other flag and no OPT record. Returns false if there is no such answer: it is not cached, or not
     /// for all, or something is to be done before it is given again.
-    fn common_answer(&self, _now: Instant, _query: &[u8], _answer: &mut CommonAnswer) -> bool {
+    fn packet_cache_entry(&self, _now: Instant, _query: &[u8], _answer: &mut PacketCacheEntry) -> bool {
         false
     }
 
     /// Version of the settings and commands that common answers depend on. With another version, all earlier answers end.
-    fn common_version(&self) -> u64 {
+    fn packet_cache_epoch(&self) -> u64 {
         0
     }
 
     /// Clients to which common answers may be given.
-    fn common_clients(&self) -> &[Network] {
+    fn packet_cache_clients(&self) -> &[Network] {
         &[]
     }
 
@@ -287,7 +287,7 @@ pub trait Machine {
         _now: Instant,
         _transport: ClientTransport,
         _query: &[u8],
-        _kind: CommonAnswerKind,
+        _kind: PacketCacheEntryKind,
         _hits: PacketCacheHits,
     ) {
     }
@@ -337,19 +337,19 @@ mod tests {
             [("fe80::1", 2), ("fe80::2", 2), ("fe80::1", 3)].map(|(text, scope)| network(text, scope));
         assert!(one != other && one != elsewhere);
         // Their second level is the link.
-        assert_eq!(one.site(56), other.site(56));
-        assert_ne!(one.site(56), elsewhere.site(56));
+        assert_eq!(one.customer(56), other.customer(56));
+        assert_ne!(one.customer(56), elsewhere.customer(56));
     }
 
     #[test]
-    fn a_site_is_the_delegated_prefix() {
+    fn a_customer_is_the_delegated_prefix() {
         let [one, neighbour, other] =
             ["2001:db8:0:1::1", "2001:db8:0:ff::1", "2001:db8:0:100::1"].map(|text| network(text, 0));
-        assert_eq!(one.site(56), neighbour.site(56));
-        assert_ne!(one.site(56), other.site(56));
-        assert_eq!(one.site(48), other.site(48));
-        assert_eq!(one.site(64), one);
+        assert_eq!(one.customer(56), neighbour.customer(56));
+        assert_ne!(one.customer(56), other.customer(56));
+        assert_eq!(one.customer(48), other.customer(48));
+        assert_eq!(one.customer(64), one);
         let ipv4 = network("::ffff:192.0.2.1", 0);
-        assert_eq!(ipv4.site(48), ipv4);
+        assert_eq!(ipv4.customer(48), ipv4);
     }
 }

@@ -2,7 +2,7 @@
 //! no socket, clock, thread, lock, random source of its own, `async`, `dyn` or allocation per packet, so the same code runs over
 //! sockets and in a simulator with virtual time.
 //!
-//! The modules are floors; a file uses only floors below its own (`tests/layers.rs` holds that):
+//! The modules are layers; a file uses only layers below its own (`tests/layers.rs` holds that):
 //!
 //! ```text
 //! observed                             an engine with an observer of its messages and events
@@ -15,7 +15,7 @@
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
 //! interface                            Client, Link, Machine, Outbox
-//! common_answer                        an answer that all clients get, for a packet cache
+//! packet_cache_entry                   an answer that all clients get, for a packet cache
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
@@ -32,7 +32,6 @@ pub mod base;
 pub mod cache;
 pub mod cache_control;
 mod client;
-mod common_answer;
 pub mod counters;
 pub mod dns64;
 mod engine;
@@ -43,6 +42,7 @@ pub mod local;
 mod machine;
 pub mod message;
 mod observed;
+mod packet_cache_entry;
 mod query;
 pub mod reasons;
 mod resolve;
@@ -57,12 +57,12 @@ mod statistics;
 
 pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
-pub use common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
 pub use interface::{
     Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Machine, Outbox, Proxy, Transport,
 };
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
+pub use packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 pub use settings::{Capacity, Settings};
 pub use trace::{RuleSource, Unreachable, Untrusted};

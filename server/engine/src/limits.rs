@@ -3,8 +3,8 @@
 use crate::base::time::Span;
 
 /// Open links to all upstreams together. A UDP link carries at most [`LINK_QUESTIONS`] questions, and is used for at most
-/// [`LINK_LIFE_SECS`]. A replaced link stays open until its last question is answered or given up (seconds). Two legs of the
-/// default 65,536 pending queries with 3 tries each, all unanswered: 65,536 x 2 x 3 / 256 = 1,536.
+/// [`LINK_LIFE_SECS`]. A replaced link stays open until its last question is answered or given up (seconds). Two lookups of the
+/// default 65,536 pending queries with 3 attempts each, all unanswered: 65,536 x 2 x 3 / 256 = 1,536.
 pub const LINKS: usize = 2048;
 
 /// Questions sent over one UDP link before a link with another random port replaces it (in the spirit of RFC 5452 section 9.2).
@@ -25,7 +25,7 @@ pub const UPSTREAMS: usize = 256;
 /// more.
 pub const STREAM_IDLE: Span = Span::from_secs(8);
 
-/// Connections to one upstream that limits its connections (`upstream/stream_limits.rs`). An upstream that closes after one
+/// Connections to one upstream that limits its connections (`upstream/connection_policy.rs`). An upstream that closes after one
 /// answer at 10 ms, with a handshake of 10 ms, answers 64 / 0.02 s = 3,200 queries a second and worker.
 pub const STREAM_LINKS: usize = 64;
 
@@ -37,7 +37,7 @@ pub const STREAM_PAUSE: Span = Span::from_millis(20);
 pub const STREAM_MEMORY: Span = Span::from_secs(600);
 
 /// Queries whose cache entries are loaded together: a batch of a datapath.
-pub const ANNOUNCED: usize = 64;
+pub const PREFETCHED: usize = 64;
 
 /// Longest time for which the questions of a lost connection wait for their upstream to accept another one: a restart takes a
 /// second or two, and stub resolvers ask again after 5 s. An upstream that refused connections for this long counts as down, and
@@ -59,9 +59,9 @@ pub const EXTRA_TEXT: usize = 64;
 /// Largest value of `upstream.tries`.
 pub const TRIES: usize = 8;
 
-/// Attempts that are stored for one question in flight, so that late replies still count: every try, the retry over TCP, the
+/// Attempts that are stored for one question in flight, so that late replies still count: every attempt, the retry over TCP, the
 /// retries without client subnet, without cookie and without OPT record, and the retry with a renewed cookie. Queries of a comparison
-/// (`upstream/suspicion.rs`) take the places of tries that were not needed.
+/// (`upstream/suspicion.rs`) take the places of attempts that were not needed.
 pub const ATTEMPTS: usize = TRIES + 6;
 
 /// Questions in flight for one name, type and class with different client subnets. Queries of further subnets are asked
@@ -74,14 +74,14 @@ pub const ATTEMPTS: usize = TRIES + 6;
 /// name.
 pub const SUBNETS: usize = 8;
 
-/// Time for which a client waits for an answer over UDP: the default of stub resolvers (resolv.conf(5), `timeout`). If all tries
+/// Time for which a client waits for an answer over UDP: the default of stub resolvers (resolv.conf(5), `timeout`). If all attempts
 /// at an upstream may take longer by configuration, this longer time counts. A later answer serves no client; an attacker may
 /// have made many answers accumulate for a victim (DNSBomb, CVE-2024-33655).
 pub const CLIENT_TIMEOUT: Span = Span::from_secs(5);
 
 /// Age at which a pending query may give way to a new one, if its network has all of its share or the table is full, and if the
 /// upstream is late with its reply: Unbound's `jostle-timeout`. Replies that are lost under overload would otherwise hold the places of
-/// a network for all tries (seconds), and its other queries, which the upstream answers, would be rejected for as long. 1,000 places
+/// a network for all attempts (seconds), and its other queries, which the upstream answers, would be rejected for as long. 1,000 places
 /// that are held for 200 ms allow for 5,000 lost replies a second.
 pub const JOSTLE_AGE: Span = Span::from_millis(200);
 
@@ -109,11 +109,11 @@ pub const HOPS: usize = 8;
 pub const CHAIN_OCTETS: usize = 4096;
 
 /// Client queries that chase such a chain, or the alias of a reverse name under a prefix, at a time: 1,024 x 4 KiB = 4 MiB.
-/// One client network alone gets a third of them, and one site half (`client/chased.rs`).
+/// One client network alone gets a third of them, and one customer half (`client/chased.rs`).
 pub const CHASES: usize = 1024;
 
-/// Octets of parked replies of the A leg, which wait for the AAAA leg (`lookup` parallel or staggered): 100,000 replies of
-/// 160 octets. A reply that has no room is dropped, and the A leg is asked again once the AAAA leg is decided.
+/// Octets of parked replies of the A lookup, which wait for the AAAA lookup (`lookup` parallel or staggered): 100,000 replies of
+/// 160 octets. A reply that has no room is dropped, and the A lookup is asked again once the AAAA lookup is decided.
 pub const PARKED_OCTETS: usize = 16 << 20;
 
 /// Token buckets of rate limits, a power of two: 2^17 of 16 octets are 2 MiB per worker, touched only if there is a limit. A
@@ -121,13 +121,13 @@ pub const PARKED_OCTETS: usize = 16 << 20;
 /// 2.6 million networks a second.
 pub const RATE_BUCKETS: usize = 1 << 17;
 
-/// Rates of a site (`client-prefix`), as a multiple of those of one client network. A household with a /56 uses a handful of its
-/// 256 networks (home, guests, devices, a tunnel), rarely at the same moment; 4 is more than they need together, and a site that
+/// Rates of a customer (`client-prefix`), as a multiple of those of one client network. A household with a /56 uses a handful of its
+/// 256 networks (home, guests, devices, a tunnel), rarely at the same moment; 4 is more than they need together, and a customer that
 /// spreads its queries over all 256 gets 4 shares instead of 256. Forged sources of a whole /56 that use up these 4 shares cost
 /// its clients nothing but the way to TCP, as with one network.
-pub const SITE_RATES: u32 = 4;
+pub const CUSTOMER_RATES: u32 = 4;
 
-/// Networks of one site that are compared when the largest of them must give way. The search starts at the one that was largest
+/// Networks of one customer that are compared when the largest of them must give way. The search starts at the one that was largest
 /// when it last grew, so it is exact for a network that floods. It is bounded because a /48 has 65,536 networks: 16 steps are
 /// at most 16 cache misses, about a microsecond, and only while the table of pending queries is full.
 pub const NETWORKS_COMPARED: usize = 16;

@@ -10,10 +10,10 @@
 
 use crate::base::network::Network;
 use crate::base::time::{Instant, Span};
-use crate::common_answer::{CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::engine::Engine;
 use crate::explain::Policy;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox, Transport};
+use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use core::net::SocketAddr;
 use core::ops::{Deref, DerefMut};
@@ -94,7 +94,7 @@ impl<O: Observer> ObservedEngine<O> {
     /// Changes the observer, or removes it. It hears of the queries that come from now on.
     pub fn observe(&mut self, observer: Option<O>) {
         // An observer hears of every query, so a packet cache must not answer any.
-        self.engine.end_common_answers();
+        self.engine.end_packet_cache_entries();
         let engine = &self.engine;
         self.observation = observer.map(|observer| {
             let mut links = Vec::new();
@@ -173,7 +173,7 @@ impl<O: Observer> Observation<O> {
 
     #[cold]
     #[inline(never)]
-    fn unreachable(
+    fn on_link_failure(
         &mut self,
         engine: &mut Engine,
         now: Instant,
@@ -182,7 +182,7 @@ impl<O: Observer> Observation<O> {
         out: &mut impl Outbox,
     ) {
         let at = Moment { now, unix: engine.unix_time(now) };
-        engine.unreachable(now, via, reason, &mut self.outbox(at, out));
+        engine.on_link_failure(now, via, reason, &mut self.outbox(at, out));
     }
 
     #[cold]
@@ -200,8 +200,8 @@ impl<O: Observer> Observation<O> {
 
 impl<O: Observer> Machine for ObservedEngine<O> {
     #[inline(always)]
-    fn announce<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
-        self.engine.announce(messages);
+    fn prefetch_cache_lines<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
+        self.engine.prefetch_cache_lines(messages);
     }
 
     #[inline(always)]
@@ -221,28 +221,28 @@ impl<O: Observer> Machine for ObservedEngine<O> {
     }
 
     #[inline(always)]
-    fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
+    fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         match &mut self.observation {
-            None => self.engine.unreachable(now, via, reason, out),
-            Some(observation) => observation.unreachable(&mut self.engine, now, via, reason, out),
+            None => self.engine.on_link_failure(now, via, reason, out),
+            Some(observation) => observation.on_link_failure(&mut self.engine, now, via, reason, out),
         }
     }
 
     #[inline(always)]
-    fn idle(&self) -> bool {
-        self.engine.idle()
+    fn is_idle(&self) -> bool {
+        self.engine.is_idle()
     }
 
-    fn common_answer(&self, now: Instant, query: &[u8], answer: &mut CommonAnswer) -> bool {
-        self.observation.is_none() && self.engine.common_answer(now, query, answer)
+    fn packet_cache_entry(&self, now: Instant, query: &[u8], answer: &mut PacketCacheEntry) -> bool {
+        self.observation.is_none() && self.engine.packet_cache_entry(now, query, answer)
     }
 
-    fn common_version(&self) -> u64 {
-        self.engine.common_version()
+    fn packet_cache_epoch(&self) -> u64 {
+        self.engine.packet_cache_epoch()
     }
 
-    fn common_clients(&self) -> &[Network] {
-        self.engine.common_clients()
+    fn packet_cache_clients(&self) -> &[Network] {
+        self.engine.packet_cache_clients()
     }
 
     fn count_packet_cache_hits(
@@ -250,7 +250,7 @@ impl<O: Observer> Machine for ObservedEngine<O> {
         now: Instant,
         transport: ClientTransport,
         query: &[u8],
-        kind: CommonAnswerKind,
+        kind: PacketCacheEntryKind,
         hits: PacketCacheHits,
     ) {
         self.engine.count_packet_cache_hits(now, transport, query, kind, hits);

@@ -5,11 +5,11 @@
 //! ```
 
 use crate::answer::builder::{write_empty, write_truncated};
-use crate::answer::requestor::{Requestor, RequestorEdns, answer_limit};
+use crate::answer::params::{ResponseParams, ResponseParamsEdns, answer_limit};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::rate_limit::RateDecision;
-use crate::client::respond::{ResponseSink, query_counter, send};
+use crate::client::respond::{ResponseContext, query_counter, send};
 use crate::counters::Counter;
 use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
@@ -26,7 +26,7 @@ use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
 
-/// Waiters of a question in flight that a new query is compared with, to find a repetition.
+/// Pending queries of a question in flight that a new query is compared with, to find a repetition.
 const REPETITIONS_COMPARED: usize = 16;
 
 /// The EDNS options of a query that the engine looks at.
@@ -40,11 +40,11 @@ impl Engine {
     ///
     /// The steps go from cheap to expensive, so that a flood costs little: count, drop what is never answered, rate limit, parse,
     /// cookie (it may lift the rate limit, so it comes before the drop), reject, classify. `begin` looks into the cache before it
-    /// admits a query: a cache hit takes no waiter.
+    /// admits a query: a cache hit is none.
     pub(crate) fn on_query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
         self.counters.count(query_counter(from.transport, from.is_ipv4()));
         if message.len() < wire::HEADER {
-            return self.note_limit(Limit::DroppedRunt, out);
+            return self.note_limit(Limit::DroppedShort, out);
         }
         let flags = header::flags(message);
         // A response is never answered, or two servers would talk for ever (RFC 1035 section 7.3, CVE-2024-2169).
@@ -61,34 +61,34 @@ impl Engine {
         // Parse. A malformed message goes on, as it may get FORMERR, and a response needs ID and flags only.
         let parsed = Message::parse(message);
         let options = self.read_options(parsed.as_ref().ok(), from, now);
-        let mut requestor = self.requestor(message, parsed.as_ref().ok(), &options, from);
-        if rate != RateDecision::Within && !proven && requestor.has_valid_cookie() {
+        let mut params = self.params(message, parsed.as_ref().ok(), &options, from);
+        if rate != RateDecision::Within && !proven && params.has_valid_cookie() {
             // A valid cookie proves the source address: skip the anti-spoofing measures, but still apply the rate limit (RFC
             // 7873 section 5.2.5).
             proven = true;
             rate = self.clients.rate_limiter.query(now, from, true);
         }
         if rate != RateDecision::Within {
-            let limit = self.over_rate(from, &requestor, rate, proven);
-            return self.answer_limited(now, from, &requestor, limit, out);
+            let limit = self.over_rate(from, &params, rate, proven);
+            return self.answer_limited(now, from, &params, limit, out);
         }
         // Reject at once, or resolve. A message with a cookie and no question is malformed to the parser, but has an answer (RFC
         // 7873 section 5.4).
         let alone = if parsed.is_err() { self.cookie_alone(from, message, now) } else { None };
         let rejected = match &alone {
             Some((edns, cookie)) => {
-                Some((requestor.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
+                Some((params.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
             }
             None => self.reject_reason(from, flags, &parsed, &options),
         };
         match (rejected, &parsed) {
             (Some((rcode, ede)), _) => {
                 out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
-                send(self.response_sink(now), from, &requestor, out, |frame, requestor| {
-                    write_empty(frame, requestor, rcode, ede)
+                send(self.response_context(now), from, &params, out, |frame, params| {
+                    write_empty(frame, params, rcode, ede)
                 });
             }
-            (None, Ok(parsed)) => self.classify(now, from, parsed, &requestor, out),
+            (None, Ok(parsed)) => self.classify(now, from, parsed, &params, out),
             (None, Err(_)) => {}
         }
     }
@@ -110,18 +110,18 @@ impl Engine {
 
     /// The requestor of a query, as far as it can be read.
     #[inline]
-    fn requestor<'q>(
+    fn params<'q>(
         &self,
         bytes: &[u8],
         message: Option<&Message<'q>>,
         options: &'q QueryOptions,
         from: &Client,
-    ) -> Requestor<'q> {
+    ) -> ResponseParams<'q> {
         let own_size = self.settings.udp_size;
         let tells_identity = !self.settings.server_names.identity.is_empty();
         let opt = message.and_then(Message::opt);
-        let edns = opt.map(|opt| RequestorEdns::of_query(&opt, from.transport, tells_identity));
-        Requestor {
+        let edns = opt.map(|opt| ResponseParamsEdns::of_query(&opt, from.transport, tells_identity));
+        ResponseParams {
             id: header::id(bytes),
             flags: header::flags(bytes),
             question: message.map_or(&[], Message::question),
@@ -141,7 +141,7 @@ impl Engine {
         from: &Client,
         message: &[u8],
         now: Instant,
-    ) -> Option<(RequestorEdns, Cookie)> {
+    ) -> Option<(ResponseParamsEdns, Cookie)> {
         let Engine { clients, settings, counters, .. } = self;
         if !settings.allow.contains(from.address) {
             return None;
@@ -151,11 +151,17 @@ impl Engine {
 
     /// The limit, with the reaction, for a query over the rate of the client's network. A client that is `proven` to be at its address is
     /// refused; others get TC every second time, as the source address may be forged.
-    fn over_rate(&self, from: &Client, requestor: &Requestor<'_>, rate: RateDecision, proven: bool) -> Limit {
+    fn over_rate(
+        &self,
+        from: &Client,
+        params: &ResponseParams<'_>,
+        rate: RateDecision,
+        proven: bool,
+    ) -> Limit {
         if proven {
             Limit::RefusedQueryRate
         } else if rate == RateDecision::Slip
-            && !requestor.question.is_empty()
+            && !params.question.is_empty()
             && self.settings.allow.contains(from.address)
         {
             Limit::SlippedQueryRate
@@ -177,20 +183,20 @@ impl Engine {
         &mut self,
         now: Instant,
         from: &Client,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         limit: Limit,
         out: &mut impl Outbox,
     ) {
         self.note_limit(limit, out);
         match limit.reaction() {
             Reaction::Refuse => {
-                send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                    write_empty(frame, requestor, Rcode::REFUSED, None)
+                send(self.response_context(now), from, params, out, |frame, params| {
+                    write_empty(frame, params, Rcode::REFUSED, None)
                 });
             }
             Reaction::Slip => {
-                let sink = ResponseSink { rate_limiter: None, ..self.response_sink(now) };
-                send(sink, from, requestor, out, write_truncated);
+                let context = ResponseContext { rate_limiter: None, ..self.response_context(now) };
+                send(context, from, params, out, write_truncated);
             }
             Reaction::Drop => {}
         }
@@ -243,41 +249,39 @@ impl Engine {
         now: Instant,
         from: &Client,
         message: &Message<'_>,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         out: &mut impl Outbox,
     ) {
         let qname = message.qname();
         let (qtype, class) = (message.qtype(), message.qclass());
         if class == Class::CH {
-            return self.answer_chaos(now, from, message, requestor, out);
+            return self.answer_chaos(now, from, message, params, out);
         }
         match special_use::classify(self.settings.special_use(), from.address, qname, qtype, class) {
-            SpecialUse::Ordinary => self.begin(now, from, message, None, requestor, out),
+            SpecialUse::Ordinary => self.begin(now, from, message, None, params, out),
             // A record of the configuration takes precedence over the zone of a special-use name.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
             _ if self.settings.local_data.has_records(qname) => {
-                self.begin(now, from, message, None, requestor, out);
+                self.begin(now, from, message, None, params, out);
             }
             SpecialUse::Local(answer) => {
                 out.trace(Subject::Query, || TraceEvent::SpecialUse { zone: answer.zone, name: qname });
                 self.counters.count(answer.zone.counter());
-                let sink = ResponseSink {
+                let context = ResponseContext {
                     counters: &mut self.counters,
                     rate_limiter: Some(&mut self.clients.rate_limiter),
                     now,
                     identity: &self.settings.server_names.identity,
                 };
-                send(sink, from, requestor, out, |frame, requestor| {
-                    answer.write(frame, requestor, qname, &[])
-                });
+                send(context, from, params, out, |frame, params| answer.write(frame, params, qname, &[]));
             }
             SpecialUse::Alias(address) => {
                 out.trace(Subject::Query, || TraceEvent::ReverseAlias { name: qname, address });
                 self.counters.count(LocalZone::Reverse.counter());
-                match special_use::alias(requestor.question, address) {
-                    Some(alias) => self.begin(now, from, message, Some(alias), requestor, out),
-                    None => send(self.response_sink(now), from, requestor, out, |frame, requestor| {
-                        write_empty(frame, requestor, Rcode::SERVFAIL, None)
+                match special_use::alias(params.question, address) {
+                    Some(alias) => self.begin(now, from, message, Some(alias), params, out),
+                    None => send(self.response_context(now), from, params, out, |frame, params| {
+                        write_empty(frame, params, Rcode::SERVFAIL, None)
                     }),
                 }
             }
@@ -291,7 +295,7 @@ impl Engine {
         now: Instant,
         from: &Client,
         message: &Message<'_>,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         out: &mut impl Outbox,
     ) {
         let Engine { settings, clients, counters, .. } = self;
@@ -306,8 +310,8 @@ impl Engine {
             counters.count(Counter::RefusedClass);
         }
         let rate_limiter = Some(&mut clients.rate_limiter);
-        let sink = ResponseSink { counters, rate_limiter, now, identity: &names.identity };
-        send(sink, from, requestor, out, |frame, requestor| names.write(frame, requestor, message));
+        let context = ResponseContext { counters, rate_limiter, now, identity: &names.identity };
+        send(context, from, params, out, |frame, params| names.write(frame, params, message));
     }
 
     /// Begins the resolution of a query: for the name asked, or for the name that this is an alias of (`alias`).
@@ -317,11 +321,10 @@ impl Engine {
         from: &Client,
         message: &Message<'_>,
         alias: Option<Alias>,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         out: &mut impl Outbox,
     ) {
-        let query_flags =
-            QueryFlags::of_query(requestor.flags, requestor.edns.is_some_and(|edns| edns.dnssec_ok));
+        let query_flags = QueryFlags::of_query(params.flags, params.edns.is_some_and(|edns| edns.dnssec_ok));
         let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, query_flags);
         if let Some(reason) = reason {
             self.counters.count(reason.counter());
@@ -335,12 +338,12 @@ impl Engine {
             qtype: message.qtype(),
             class: message.qclass(),
             query_flags,
-            subnet: requestor.subnet,
+            subnet: params.subnet,
         };
-        // Cache: a complete answer needs no waiter. The answer for a reverse alias begins with our own
+        // Cache: with a complete answer the query never waits. The answer for a reverse alias begins with our own
         // CNAME record, so no cached answer is complete.
         let cached = match alias {
-            None => self.answer_query_from_cache(&question, stage, from, requestor, now, out),
+            None => self.answer_query_from_cache(&question, stage, from, params, now, out),
             Some(_) => CacheLookup::Unfit,
         };
         if cached == CacheLookup::Answered {
@@ -348,18 +351,18 @@ impl Engine {
         }
         let scope = self.upstream.drop_subnet_if_crowded(&mut question, &mut self.counters);
         // A retransmission gets the answer to the first query.
-        let flight = self.upstream.flights.find(&question);
-        if flight.is_some_and(|flight| self.is_repeated(flight, from, requestor)) {
+        let outbound = self.upstream.outbound_queries.find(&question);
+        if outbound.is_some_and(|outbound| self.is_repeated(outbound, from, params)) {
             return self.note_limit(Limit::DroppedRepeated, out);
         }
-        // Admission: from here on the query holds a waiter.
-        let proven = !from.transport.is_datagram() || requestor.has_valid_cookie();
-        let index = match self.admit(from, proven, flight, now, out) {
+        // Admission: from here on the query is a pending query.
+        let proven = !from.transport.is_datagram() || params.has_valid_cookie();
+        let index = match self.admit(from, proven, outbound, now, out) {
             Ok(index) => index,
-            Err(limit) => return self.answer_limited(now, from, requestor, limit, out),
+            Err(limit) => return self.answer_limited(now, from, params, limit, out),
         };
-        out.trace(Subject::Waiter(index), || TraceEvent::Admitted);
-        self.clients.waiters[index].fill(requestor, stage, query_flags, question.hash, scope);
+        out.trace(Subject::PendingQuery(index), || TraceEvent::Admitted);
+        self.clients.pending_queries[index].fill(params, stage, query_flags, question.hash, scope);
         if let Some(alias) = alias {
             let Some(chase) = self.clients.start_chase(index) else {
                 return self.respond_empty(index, Rcode::SERVFAIL, None, now, out);
@@ -368,65 +371,65 @@ impl Engine {
         }
         // Local data, special-use names, RPZ, and the cache for parts of an answer; then the upstreams.
         if !self.look_up_here(index, cached != CacheLookup::Absent, now, out) {
-            self.wait_for_upstream(index, &question, flight, stage, now, out);
+            self.wait_for_upstream(index, &question, outbound, stage, now, out);
         }
     }
 
-    /// Has a new waiter wait for its question: one in flight already, or a new one. For a query with DNS64 the A leg is asked
+    /// Has a new pending query wait for its question: one in flight already, or a new one. For a query with DNS64 the A lookup is asked
     /// with it, or later, as configured.
     fn wait_for_upstream(
         &mut self,
-        waiter: Index,
+        pending: Index,
         question: &Question<'_>,
-        flight: Option<Index>,
+        outbound: Option<Index>,
         stage: Stage,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        if let Some(flight) = flight {
+        if let Some(outbound) = outbound {
             self.counters.count(Counter::Joined);
-            out.trace(Subject::Waiter(waiter), || self.wait_event(waiter, question.qtype, flight));
-            self.attach(flight, waiter);
+            out.trace(Subject::PendingQuery(pending), || self.wait_event(pending, question.qtype, outbound));
+            self.attach(outbound, pending);
             // The stagger of the question that it joined has expired already.
-            if stage == Stage::Aaaa && self.asks_a_at_once(flight) {
-                self.ask_a_early(waiter, now, out);
+            if stage == Stage::Aaaa && self.asks_a_at_once(outbound) {
+                self.ask_a_early(pending, now, out);
             }
             return;
         }
-        let Some(flight) = self.upstream.launch(question, now, &mut self.counters, out) else {
-            return self.respond_empty(waiter, Rcode::SERVFAIL, None, now, out);
+        let Some(outbound) = self.upstream.launch(question, now, &mut self.counters, out) else {
+            return self.respond_empty(pending, Rcode::SERVFAIL, None, now, out);
         };
-        out.trace(Subject::Waiter(waiter), || self.wait_event(waiter, question.qtype, flight));
-        self.attach(flight, waiter);
+        out.trace(Subject::PendingQuery(pending), || self.wait_event(pending, question.qtype, outbound));
+        self.attach(outbound, pending);
         if stage == Stage::Aaaa {
             //= RFC 6147 section 5.1.8: requirements 15, 15b
             match self.settings.dns64.lookup {
                 Lookup::Sequential => {}
-                Lookup::Parallel => self.ask_a_early(waiter, now, out),
-                Lookup::Stagger(span) => self.upstream.set_stagger(flight, now + span),
+                Lookup::Parallel => self.ask_a_early(pending, now, out),
+                Lookup::Stagger(span) => self.upstream.set_stagger(outbound, now + span),
             }
         }
     }
 
-    /// True if a waiter of the question in flight is the same client with the same message ID: a retransmission over UDP.
-    fn is_repeated(&self, flight: Index, from: &Client, requestor: &Requestor<'_>) -> bool {
-        let mut index = self.upstream.flights[flight].waiters;
+    /// True if a pending query of the question in flight is the same client with the same message ID: a retransmission over UDP.
+    fn is_repeated(&self, outbound: Index, from: &Client, params: &ResponseParams<'_>) -> bool {
+        let mut index = self.upstream.outbound_queries[outbound].pending_queries;
         for _ in 0..REPETITIONS_COMPARED {
             if index == NONE {
                 return false;
             }
-            let waiter = &self.clients.waiters[index];
-            if waiter.id == requestor.id
-                && waiter.question() == requestor.question
-                && waiter.client.port == from.port
-                && waiter.client.address == from.address
-                && waiter.client.stream == from.stream
-                && waiter.client.proxy == from.proxy
+            let pending = &self.clients.pending_queries[index];
+            if pending.id == params.id
+                && pending.question() == params.question
+                && pending.client.port == from.port
+                && pending.client.address == from.address
+                && pending.client.stream == from.stream
+                && pending.client.proxy == from.proxy
                 && from.transport.is_datagram()
             {
                 return true;
             }
-            index = waiter.next;
+            index = pending.next;
         }
         false
     }

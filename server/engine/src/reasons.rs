@@ -37,11 +37,11 @@ pub enum PassReason {
     NxDomain,
     /// An upstream reported a bogus answer.
     Bogus,
-    /// The AAAA leg failed, and by configuration the failure is the answer.
+    /// The AAAA lookup failed, and by configuration the failure is the answer.
     Failure,
     /// There is no A record.
     NoA,
-    /// The A leg failed.
+    /// The A lookup failed.
     AFailed,
 }
 
@@ -154,7 +154,7 @@ impl CacheHit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
     /// The message is shorter than a header, and dropped.
-    DroppedRunt,
+    DroppedShort,
     /// The message is a response, and dropped.
     DroppedResponse,
     /// The client's network exceeds its query rate. The query is refused, since its source address is proven.
@@ -178,7 +178,7 @@ pub enum Limit {
     /// The client's network exceeds its response rate. The response is dropped.
     DroppedResponseRate,
     /// The client waits no longer. The answer is dropped.
-    DroppedOverdue,
+    DroppedTooLate,
 }
 
 /// What a client hears of a limit.
@@ -203,13 +203,13 @@ impl Limit {
             Limit::SlippedQueryRate | Limit::SlippedPendingPerClient | Limit::SlippedResponseRate => {
                 Reaction::Slip
             }
-            Limit::DroppedRunt
+            Limit::DroppedShort
             | Limit::DroppedResponse
             | Limit::DroppedQueryRate
             | Limit::DroppedRepeated
             | Limit::DroppedPendingPerClient
             | Limit::DroppedResponseRate
-            | Limit::DroppedOverdue => Reaction::Drop,
+            | Limit::DroppedTooLate => Reaction::Drop,
         }
     }
 
@@ -217,7 +217,7 @@ impl Limit {
     #[inline]
     pub fn counter(self) -> Counter {
         match self {
-            Limit::DroppedRunt => Counter::DroppedRunt,
+            Limit::DroppedShort => Counter::DroppedShort,
             Limit::DroppedResponse => Counter::DroppedResponse,
             Limit::RefusedQueryRate => Counter::RefusedQueryRate,
             Limit::SlippedQueryRate => Counter::SlippedQueryRate,
@@ -229,7 +229,7 @@ impl Limit {
             Limit::DroppedPendingPerClient => Counter::DroppedPendingPerClient,
             Limit::SlippedResponseRate => Counter::SlippedResponseRate,
             Limit::DroppedResponseRate => Counter::DroppedResponseRate,
-            Limit::DroppedOverdue => Counter::DroppedOverdue,
+            Limit::DroppedTooLate => Counter::DroppedTooLate,
         }
     }
 }

@@ -52,7 +52,7 @@ pub struct Settings {
     pub cookies: Cookies,
     /// Limit of pending queries of one client network (IPv6 /64, IPv4 /32); those with a proven source address count apart.
     pub pending_per_client: u32,
-    /// Bits of the IPv6 prefix that one customer has, 48 to 64: all networks in it are one site, and share a second limit. 64: no
+    /// Bits of the IPv6 prefix that one customer has, 48 to 64: all networks in it are one customer, and share a second limit. 64: no
     /// second limit.
     pub client_prefix: u8,
     /// Limit of queries per second of one client network; 0: no limit.

@@ -7,8 +7,8 @@
 //! ```text
 //! Query      Refused, Limited, SpecialUse, ...                  answered or dropped at once
 //! Query      Taken, Cached                                      answered from the cache at once
-//! Waiter     Admitted, WaitsFor, Leg, ..., Responds, Freed      admitted
-//! Flight     Launched, Sends, NoReply, Sends, Replied, Completed
+//! Pending query     Admitted, WaitsFor, Lookup, ..., Responds, Freed      admitted
+//! Outbound query     Launched, Sends, NoReply, Sends, Replied, Completed
 //! ```
 
 use crate::base::slab::Index;
@@ -23,15 +23,15 @@ use wire::{EdeCode, Message, Rcode, Type};
 /// Query or question that an event belongs to. An index is used again after [`TraceEvent::Freed`] or [`TraceEvent::Completed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The client query that the engine handles now, and that is no waiter yet.
+    /// The client query that the engine handles now, and that is no pending query yet.
     Query,
     /// A client query that was admitted.
-    Waiter(Index),
-    /// The client query whose response was handed to the outbox last: a waiter between [`TraceEvent::Responds`] and
+    PendingQuery(Index),
+    /// The client query whose response was handed to the outbox last: a pending query between [`TraceEvent::Responds`] and
     /// [`TraceEvent::Freed`], or else the query that the engine handles now.
     Response,
     /// A question in flight to upstreams.
-    Flight(Index),
+    OutboundQuery(Index),
 }
 
 /// The reason why an alias of a reply is not followed there.
@@ -63,22 +63,22 @@ pub enum TraceEvent<'n> {
         /// If it asks for AAAA records and DNS64 does not apply, the reason.
         reason: Option<NoDns64>,
     },
-    /// The query holds a waiter from now on.
+    /// The query holds a pending query from now on.
     Admitted,
-    /// The cache has the answer to the query, or the reply to the waiter's current question.
+    /// The cache has the answer to the query, or the reply to the pending query's current question.
     Cached(CacheHit),
-    /// The waiter waits for a question in flight: a new one, if this event follows [`TraceEvent::Launched`], or an earlier one.
+    /// The pending query waits for a question in flight: a new one, if this event follows [`TraceEvent::Launched`], or an earlier one.
     WaitsFor {
         /// The question in flight.
-        flight: Index,
+        outbound: Index,
         /// Its name.
         name: &'n [u8],
         /// Its type.
         qtype: Type,
     },
-    /// The next call of [`Outbox::answer`](crate::Outbox::answer) is for this waiter.
+    /// The next call of [`Outbox::answer`](crate::Outbox::answer) is for this pending query.
     Responds,
-    /// The waiter has its answer, or will not get one.
+    /// The pending query has its answer, or will not get one.
     Freed,
     /// A question is put in flight, and its first query is sent next.
     Launched,
@@ -128,23 +128,23 @@ pub enum TraceEvent<'n> {
         qtype: Type,
     },
     /// The reply of the next event has data of the rule of an earlier event.
-    LocalLeg,
-    /// A leg has a reply, or timed out.
-    Leg {
-        /// Name of the leg's question.
+    LocalLookup,
+    /// A lookup has a reply, or timed out.
+    LookupEnded {
+        /// Name of the lookup's question.
         name: &'n [u8],
-        /// Type of the leg's question.
+        /// Type of the lookup's question.
         qtype: Type,
         /// The reply; none after a timeout.
         reply: Option<&'n Message<'n>>,
     },
-    /// The result of the last leg is the answer, for this reason.
+    /// The result of the last lookup is the answer, for this reason.
     AnswerIs(PassReason),
-    /// The AAAA leg failed, and its answer may be bogus: it is asked again with CD set, and the A leg as well.
+    /// The AAAA lookup failed, and its answer may be bogus: it is asked again with CD set, and the A lookup as well.
     ChecksBogus,
-    /// There is an answer with CD set: the AAAA leg is asked once more without CD, and is bogus if it fails again.
+    /// There is an answer with CD set: the AAAA lookup is asked once more without CD, and is bogus if it fails again.
     ReasksAaaa,
-    /// The A leg decides.
+    /// The A lookup decides.
     AsksA {
         /// The cause.
         cause: Cause,
@@ -162,7 +162,7 @@ pub enum TraceEvent<'n> {
     Diverts(Diversion),
     /// The reply of the last event ends in a CNAME that is not chased: the chain is too long, or is a loop.
     ChaseEnds,
-    /// The reply of the A leg has addresses.
+    /// The reply of the A lookup has addresses.
     Addresses {
         /// The reply.
         reply: &'n Message<'n>,
@@ -170,14 +170,14 @@ pub enum TraceEvent<'n> {
         chain: &'n Chain<'n>,
         /// Rules that apply.
         rules: &'n Applicable<'n>,
-        /// Negative TTL of the AAAA leg; none if it had no SOA record.
+        /// Negative TTL of the AAAA lookup; none if it had no SOA record.
         negative_ttl: Option<u32>,
     },
-    /// The AAAA leg is asked again for its negative answer with the SOA record, because no address may be embedded.
+    /// The AAAA lookup is asked again for its negative answer with the SOA record, because no address may be embedded.
     AsksNegativeAaaa,
     /// The answer is synthesized from the addresses.
     Synthesizes {
-        /// True if both legs were secure.
+        /// True if both lookups were secure.
         secure: bool,
     },
 }

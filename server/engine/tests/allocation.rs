@@ -222,7 +222,7 @@ fn allocations_among(settings: Settings, zone: Zone, cache: usize, names: u32) -
         resolve(&mut engine, &mut frames, number, zone, names);
     }
     let allocations = ALLOCATIONS.get() - before;
-    assert_eq!((engine.pending(), engine.flights()), (0, 0));
+    assert_eq!((engine.pending(), engine.outbound_queries()), (0, 0));
     allocations
 }
 
@@ -346,7 +346,7 @@ fn the_default_capacity_reserves_its_memory_at_start() {
     let engine = Engine::new(settings(Lookup::Sequential), Capacity { pending: 65_536, cache: 0 }, [7; 32]);
     let reserved = RESERVED.get() - before;
     println!("an engine for 65,536 pending queries reserves {} KiB at start", reserved / 1024);
-    // 65,536 client queries of 512 octets, 131,584 flights of 800, the client quotas and the tables: address space that
+    // 65,536 client queries of 512 octets, 131,584 outbound queries of 800, the client quotas and the tables: address space that
     // becomes memory only as far as it is used.
     assert!((64 << 20..176 << 20).contains(&reserved), "{reserved} octets");
     assert_eq!(engine.pending(), 0);

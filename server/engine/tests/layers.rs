@@ -1,4 +1,4 @@
-//! The floor plan of the engine: a file uses only floors below its own, and methods of `Engine` stand only where the parts meet.
+//! The layers of the engine: a file uses only layers below its own, and methods of `Engine` stand only where the parts meet.
 //!
 //! Imports alone do not show a call upwards: `self.method()` needs no `use`. So the second rule matters more: a part that cannot
 //! say `impl Engine` cannot call what other parts do.
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// The floors from the ground up: files and folders below `src` that may use all floors before their own.
-const FLOORS: &[&[&str]] = &[
+/// The layers from the ground up: files and folders below `src` that may use all layers before their own.
+const LAYERS: &[&[&str]] = &[
     &["base"],
     &["limits", "counters"],
     &["reasons"],
     &["message"],
     &["dns64"],
-    &["trace", "common_answer"],
+    &["trace", "packet_cache_entry"],
     &["interface"],
     &["answer", "upstream"],
     &["cache", "local"],
@@ -30,9 +30,9 @@ const FLOORS: &[&[&str]] = &[
 /// Files and folders that may have methods of `Engine`.
 const ENGINE: &[&str] = &["engine", "resolve", "cache_control", "query", "machine"];
 
-/// The floor of a file or folder directly below `src`.
-fn floor(part: &str) -> Option<usize> {
-    FLOORS.iter().position(|floor| floor.contains(&part))
+/// The layer of a file or folder directly below `src`.
+fn layer(part: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&part))
 }
 
 /// The code of a file: without comments, and without what follows the first `#[cfg(test)]`.
@@ -41,19 +41,19 @@ fn code(text: &str) -> String {
     text.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
 }
 
-/// Violations of the floor plan. `files`: paths below `src` with their texts.
+/// Violations of the layers. `files`: paths below `src` with their texts.
 fn violations(files: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in files {
         let part = path.split(['/', '.']).next().unwrap_or_default();
-        let Some(own) = floor(part) else {
-            found.push(format!("{path}: `{part}` has no floor; give it one in FLOORS (tests/layers.rs)"));
+        let Some(own) = layer(part) else {
+            found.push(format!("{path}: `{part}` has no layer; give it one in LAYERS (tests/layers.rs)"));
             continue;
         };
         let code = code(text);
         for target in code.split("crate::").skip(1) {
             let target: String = target.chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
-            match floor(&target) {
+            match layer(&target) {
                 Some(other) if other < own || target == part => {}
                 Some(_) => found.push(format!(
                     "{path} uses crate::{target}, which is not below it; move the shared type down, pass a parameter, or return \
@@ -89,7 +89,7 @@ fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
 }
 
 #[test]
-fn every_file_uses_only_the_floors_below_its_own() {
+fn every_file_uses_only_the_layers_below_its_own() {
     let mut files = BTreeMap::new();
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
     assert!(files.len() > 60, "only {} files found", files.len());
@@ -102,13 +102,13 @@ fn each_kind_of_violation_is_found_and_what_is_allowed_is_not() {
     let file = |path: &str, text: &str| BTreeMap::from([(path.to_owned(), text.to_owned())]);
     for (path, text, expected) in [
         ("upstream/send.rs", "use crate::cache::Cache;\n", "not below it"),
-        ("cache/mod.rs", "fn f(w: crate::client::Waiter) {}\n", "not below it"),
+        ("cache/mod.rs", "fn f(w: crate::client::PendingQuery) {}\n", "not below it"),
         ("client/quota.rs", "use crate::settings::Settings;\n", "not below it"),
         ("upstream/send.rs", "use crate::Counters;\n", "name the file"),
         ("rpz/table.rs", "use crate::{dns64, message};\n", "name the file"),
         ("local/record.rs", "use super::super::rpz::Rule;\n", "super::super"),
         ("upstream/retry.rs", "impl Engine {}\n", "methods of Engine"),
-        ("helpers.rs", "\n", "has no floor"),
+        ("helpers.rs", "\n", "has no layer"),
     ] {
         let found = violations(&file(path, text));
         assert!(found.len() == 1 && found[0].contains(expected), "{path}: {found:?}");

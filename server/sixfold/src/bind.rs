@@ -1,14 +1,14 @@
 //! Binding at start: every socket of the server is bound before privileges are dropped, so that an address that cannot
-//! be bound is reported before the server takes its first query. Sockets that are bound already (`given_sockets.rs`) take the place
+//! be bound is reported before the server takes its first query. Sockets that are bound already (`inherited_sockets.rs`) take the place
 //! of the addresses that they have.
 
 use crate::config::{Config, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, Steer};
 use crate::control;
 use crate::demo::{Demo, warn_unless};
 use crate::file_limit::FileLimit;
-use crate::given_sockets::GivenSockets;
-use crate::handle::{steering_warning, stream_limits};
-use crate::taps::Machine;
+use crate::inherited_sockets::InheritedSockets;
+use crate::observers::WorkerEngine;
+use crate::running_server::{steering_warning, stream_limits};
 use datapath::remedy::{of_forbidden_port, remedy, with_remedy};
 use datapath::steering::Seed;
 use datapath::{LATE_ADDRESS, Options, Shared, Worker};
@@ -31,8 +31,8 @@ const METRICS_BACKLOG: i32 = 128;
 
 /// The bound sockets and the workers that will serve them.
 pub struct Bound {
-    pub workers: Vec<Worker<Machine>>,
-    pub shared: Arc<Shared<Machine>>,
+    pub workers: Vec<Worker<WorkerEngine>>,
+    pub shared: Arc<Shared<WorkerEngine>>,
     pub streams: BoundStreams,
     pub file_limit: FileLimit,
     pub metrics: Option<std::net::TcpListener>,
@@ -67,13 +67,13 @@ impl Bound {
     ///
     /// # Errors
     ///
-    /// The text for the operator: a given socket has no use, an address cannot be bound, TLS cannot start with the certificates, XDP
+    /// The text for the operator: an inherited socket has no use, an address cannot be bound, TLS cannot start with the certificates, XDP
     /// cannot be attached, or the control socket cannot be made.
     pub fn bind(
         config: &Config,
         open_files: u64,
         demo: Option<&Demo>,
-        mut given: GivenSockets,
+        mut given: InheritedSockets,
         seed: Option<Seed>,
     ) -> Result<Bound, String> {
         let is_demo = demo.is_some();
@@ -141,7 +141,7 @@ fn bind_encrypted(
     streams: BoundStreams,
     config: &Config,
     is_demo: bool,
-    given: &mut GivenSockets,
+    given: &mut InheritedSockets,
 ) -> Result<BoundStreams, String> {
     let tls = &config.tls;
     let Some(server) = &tls.server else { return Ok(streams) };
@@ -179,7 +179,7 @@ fn datapath_options(config: &Config, is_demo: bool) -> Options {
 }
 
 /// Warns if the workers are more than the configuration asks for, or cannot be steered to by name.
-fn warn_of_workers(shared: &Shared<Machine>, wanted: usize, is_demo: bool) {
+fn warn_of_workers(shared: &Shared<WorkerEngine>, wanted: usize, is_demo: bool) {
     if let Some(error) = shared.steering_error() {
         warn_unless(is_demo, &steering_warning(error));
     }
@@ -242,7 +242,7 @@ fn trial(address: IpAddr) -> Result<(), i32> {
 fn bind_metrics(
     config: &Config,
     demo: bool,
-    given: &mut GivenSockets,
+    given: &mut InheritedSockets,
 ) -> Result<Option<std::net::TcpListener>, String> {
     let Some(address) = config.metrics.listen else { return Ok(None) };
     let bind = || listen_for_metrics(address, config.server.freebind);
@@ -293,7 +293,7 @@ fn listen_for_metrics(address: SocketAddr, freebind: bool) -> io::Result<std::ne
 fn bind_control(
     config: &Config,
     demo: Option<&Demo>,
-    given: &mut GivenSockets,
+    given: &mut InheritedSockets,
 ) -> Result<Option<ControlSocket>, String> {
     let Some(path) = &config.control.socket else { return Ok(None) };
     if let Some(listener) = given.take_control(path) {

@@ -5,7 +5,7 @@ use crate::config::Name;
 use crate::control_answer::{Answer, Format};
 use crate::escape;
 use crate::explain::records::lines;
-use crate::handle::{SILENT_WORKER, ServerHandle};
+use crate::running_server::{SILENT_WORKER, ServerHandle};
 use domain::base::iana::Rtype;
 use domain::base::message::Message;
 use domain::base::zonefile_fmt::{DisplayKind, ZonefileFmt};

@@ -5,7 +5,7 @@
 
 use crate::config::{Tls, secret_file_warnings};
 use crate::date;
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;

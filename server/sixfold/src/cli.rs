@@ -201,7 +201,7 @@ pub enum CtlCommand {
         #[arg(value_name = "TYPE")]
         record_type: Option<String>,
     },
-    /// Explains the answer to a question: rule, legs, addresses, TTL, each with the RFC section that demands it
+    /// Explains the answer to a question: rule, lookups, addresses, TTL, each with the RFC section that demands it
     #[command(after_help = EXPLAIN_HELP)]
     Explain(Explain),
     /// Address, transport, state, round trip, questions and failures of every forwarder

@@ -3,13 +3,13 @@
 //! `trace on` goes on until the client closes the connection, or the trace ends.
 
 use crate::cache_commands;
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
-use crate::handle::{SILENT_WORKER, ServerHandle};
 use crate::metrics::Metrics;
-use crate::places::{Place, Places};
 use crate::policy_zones;
 use crate::reload::Reloaded;
 use crate::reload_changes;
+use crate::running_server::{SILENT_WORKER, ServerHandle};
 use crate::upgrade::attempt::{self, Upgraded};
 use crate::upgrade::request;
 use crate::{service_manager, status, trace};
@@ -79,24 +79,28 @@ fn remove_stale(path: &Path) -> io::Result<()> {
 
 /// Serves until the process ends.
 pub async fn serve(listener: UnixListener, server: Arc<ServerHandle>) {
-    let places = Places::new(CONNECTIONS);
+    let slots = ConnectionSlots::new(CONNECTIONS);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let place = places.take().await;
+        let slot = slots.take().await;
         let server = Arc::clone(&server);
         tokio::task::spawn_local(async move {
             // A client that has gone away does not need the error.
-            let _ = handle_connection(stream, &place, &server).await;
+            let _ = handle_connection(stream, &slot, &server).await;
         });
         // The connection reads the command that may be here already, before the next one can make it give way.
         tokio::task::yield_now().await;
     }
 }
 
-async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<ServerHandle>) -> io::Result<()> {
+async fn handle_connection(
+    stream: UnixStream,
+    slot: &ConnectionSlot,
+    server: &Arc<ServerHandle>,
+) -> io::Result<()> {
     // The process goes on until the answer has left.
     let _answering = server.upgrade.answering();
     let (read, mut write) = stream.into_split();
@@ -106,12 +110,12 @@ async fn handle_connection(stream: UnixStream, place: &Place, server: &Arc<Serve
         read = tokio::time::timeout(COMMAND_DEADLINE, reader.read_line(&mut line)) => {
             read??;
         }
-        () = place.evicted() => {
-            tracing::debug!(event = "control_gave_way", "control: a connection without a command gave way to a new one");
+        () = slot.evicted() => {
+            tracing::debug!(event = "control_evicted", "control: a connection without a command gave way to a new one");
             return Ok(());
         }
     }
-    if !place.begin_request() {
+    if !slot.begin_request() {
         return Ok(());
     }
     let (format, command) = requested(line.trim());

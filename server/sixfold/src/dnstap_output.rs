@@ -1,7 +1,7 @@
 //! The dnstap output of the server (`log.dnstap`): its thread, and the taps at the workers. A reload may change it.
 
 use crate::config::Config;
-use crate::taps::{Machine, MessageTap, Taps};
+use crate::observers::{MessageTap, Observers, WorkerEngine};
 use crate::version;
 use datapath::Shared;
 use dnstap::{Counts, Destination, Origin, Output, Report};
@@ -27,7 +27,7 @@ impl DnstapOutput {
     pub fn configure(
         &self,
         config: &Config,
-        workers: &Shared<Machine>,
+        workers: &Shared<WorkerEngine>,
         listen: &Arc<[SocketAddr]>,
     ) -> Result<(), String> {
         let new = match &config.log.dnstap {
@@ -40,7 +40,7 @@ impl DnstapOutput {
         for worker in 0..workers.workers() {
             let tap = new.as_ref().and_then(|output| output.tap(worker));
             let tap = tap.map(|tap| MessageTap::new(tap, Arc::clone(listen)));
-            let task = move |machine: &mut Machine, _| Taps::set_dnstap(machine, tap);
+            let task = move |machine: &mut WorkerEngine, _| Observers::set_dnstap(machine, tap);
             is_everywhere &= workers.mailbox(worker).submit(task).is_ok();
         }
         let old = std::mem::replace(&mut *self.lock(), new);

@@ -6,9 +6,9 @@
 
 use crate::config::Config;
 use crate::date;
-use crate::handle::{SILENT_WORKER, ServerHandle, WORKER_TIMEOUT};
 use crate::log_line::Line;
 use crate::policy_hits;
+use crate::running_server::{SILENT_WORKER, ServerHandle, WORKER_TIMEOUT};
 use crate::status::{details, is_up};
 use crate::stream_events::{StreamEvents, Streams};
 use crate::upstream_trouble::Trouble;
@@ -79,7 +79,7 @@ impl Observation {
             upstreams: engine.servers().map(|server| (server.address, Seen::of(server))).collect(),
             streams: engine.servers().map(|server| (server.address, Streams::of(server))).collect(),
             refused: Box::new(engine.take_refused_clients()),
-            load: [engine.pending(), engine.flights(), engine.open_links()],
+            load: [engine.pending(), engine.outbound_queries(), engine.open_links()],
             unanswered: engine.take_unanswered(),
         }
     }
@@ -254,9 +254,9 @@ impl Events {
                     lines.push(of(worker, Level::INFO, "worker_responds", text));
                 }
                 (Some(old), Some(new)) if old != *new => {
-                    let [pending, flights, links] = new;
+                    let [pending, outbound_queries, links] = new;
                     let text = format!(
-                        "worker {worker}: {pending} pending queries, {flights} questions in flight, {links} links"
+                        "worker {worker}: {pending} pending queries, {outbound_queries} questions in flight, {links} links"
                     );
                     lines.push(of(worker, Level::TRACE, "worker_load", text));
                 }

@@ -53,7 +53,7 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     assert_eq!(
         told,
         [
-            "WARN upstream 192.0.2.53:53 has trouble since T: port refused (2 failed tries); 1 of 2 workers has stopped asking it; no \
+            "WARN upstream 192.0.2.53:53 has trouble since T: port refused (2 failed attempts); 1 of 2 workers has stopped asking it; no \
              server listens on this port there: start it, or correct its address and port in `forwarders`"
         ]
     );
@@ -64,7 +64,7 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     assert_eq!(
         told,
         [
-            "WARN upstream 192.0.2.53:53 is down since T: port refused (4 failed tries); 2 of 2 workers have stopped asking it; no \
+            "WARN upstream 192.0.2.53:53 is down since T: port refused (4 failed attempts); 2 of 2 workers have stopped asking it; no \
              server listens on this port there: start it, or correct its address and port in `forwarders`"
         ]
     );
@@ -83,7 +83,7 @@ fn an_upstream_that_fails_and_recovers_all_the_time_fills_no_log() {
     assert!(told.len() <= 200, "{}", told.len());
     assert_eq!(
         told[0],
-        "WARN upstream 192.0.2.53:53 is down since T: port refused (2 failed tries); 1 of 1 workers has stopped asking it; no \
+        "WARN upstream 192.0.2.53:53 is down since T: port refused (2 failed attempts); 1 of 1 workers has stopped asking it; no \
              server listens on this port there: start it, or correct its address and port in `forwarders`"
     );
     let counted: usize = told

@@ -1,11 +1,11 @@
 //! The HTTP server of `[metrics]`: `/metrics` for Prometheus, `/livez` and `/readyz` for orchestrators, `/status` for people. It accepts few
 //! connections and has short deadlines, so that it never takes time from the resolver. Clients that send nothing, or that
-//! stay connected, give way to new ones (`places.rs`), so they cannot make a probe fail.
+//! stay connected, give way to new ones (`slots.rs`), so they cannot make a probe fail.
 
 use crate::config::{Config, Network};
-use crate::handle::ServerHandle;
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::metrics::{Metrics, REFUSED};
-use crate::places::{Place, Places};
+use crate::running_server::ServerHandle;
 use crate::status_page;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves until the process ends.
 pub async fn serve(listener: TcpListener, server: Arc<ServerHandle>) {
-    let places = Places::new(CONNECTIONS);
+    let slots = ConnectionSlots::new(CONNECTIONS);
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -47,8 +47,8 @@ pub async fn serve(listener: TcpListener, server: Arc<ServerHandle>) {
             tokio::task::yield_now().await;
             continue;
         }
-        let place = Rc::new(places.take().await);
-        tokio::task::spawn_local(serve_connection(stream, place, Arc::clone(&server)));
+        let slot = Rc::new(slots.take().await);
+        tokio::task::spawn_local(serve_connection(stream, slot, Arc::clone(&server)));
         // The connection reads the request that may be here already, before the next one can make it give way.
         tokio::task::yield_now().await;
     }
@@ -61,16 +61,16 @@ fn is_allowed(peer: IpAddr, config: &Config) -> bool {
     config.metrics.allow.iter().any(|network| network.contains(&peer))
 }
 
-async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<ServerHandle>) {
-    let of_service = Rc::clone(&place);
+async fn serve_connection(stream: TcpStream, slot: Rc<ConnectionSlot>, server: Arc<ServerHandle>) {
+    let of_service = Rc::clone(&slot);
     let service = service_fn(move |request| {
-        let (place, server) = (Rc::clone(&of_service), Arc::clone(&server));
+        let (slot, server) = (Rc::clone(&of_service), Arc::clone(&server));
         async move {
-            place.begin_request();
+            slot.begin_request();
             let response = answer(&request, &server).await;
             let (method, uri) = (request.method(), request.uri().to_string());
             tracing::trace!(event = "http_request", "HTTP request {method} {uri:?}: {}", response.status());
-            place.wait_for_request();
+            slot.wait_for_request();
             Ok::<_, Infallible>(response)
         }
     });
@@ -82,7 +82,7 @@ async fn serve_connection(stream: TcpStream, place: Rc<Place>, server: Arc<Serve
     tokio::select! {
         // An error or a timeout concerns only this client.
         _ = tokio::time::timeout(DEADLINE, connection) => {}
-        () = place.evicted() => tracing::debug!(event = "http_gave_way", "metrics: a connection without a request gave way to a new one"),
+        () = slot.evicted() => tracing::debug!(event = "http_evicted", "metrics: a connection without a request gave way to a new one"),
     }
 }
 
@@ -120,8 +120,7 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
         }
         // For people who know the port only. The address is relative, as the page may lie behind a proxy.
         "/" => {
-            let mut response =
-                text(StatusCode::TEMPORARY_REDIRECT, "the page for people is /status\n".into());
+            let mut response = text(StatusCode::TEMPORARY_REDIRECT, "the status page is /status\n".into());
             response.headers_mut().insert(LOCATION, hyper::header::HeaderValue::from_static("status"));
             response
         }

@@ -1,6 +1,6 @@
 //! The `sixfold` server: command line, configuration, start and stop, reload, upgrade, metrics and control.
 //!
-//! This crate does nothing per packet, unless somebody listens to the messages (`taps/`): the engine decides what to answer, the
+//! This crate does nothing per packet, unless somebody listens to the messages (`observers/`): the engine decides what to answer, the
 //! datapath and the transport crate move the messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ pub mod check;
 pub mod cli;
 pub mod completions;
 pub mod config;
+mod connection_slots;
 pub mod control;
 mod control_answer;
 pub mod conversion;
@@ -22,24 +23,24 @@ mod escape;
 mod event_log;
 pub mod explain;
 mod file_limit;
-mod given_sockets;
-pub mod handle;
 mod history;
 pub mod http;
 mod identity;
+mod inherited_sockets;
 mod local_networks;
 pub mod log;
 mod log_line;
 pub mod memory;
 pub mod metric_families;
 pub mod metrics;
+mod observers;
 pub mod panic;
-mod places;
 mod policy_hits;
 mod policy_zones;
 mod process;
 mod reload;
 mod reload_changes;
+pub mod running_server;
 mod sandbox;
 pub mod serve;
 mod service_manager;
@@ -47,7 +48,6 @@ mod signals;
 mod status;
 mod status_page;
 mod stream_events;
-mod taps;
 mod trace;
 mod traffic;
 pub mod upgrade;

@@ -2,7 +2,7 @@
 //! advertisements, VPNs), and `"local"` in `server.allow` means those of the moment.
 
 use crate::config::of_interfaces;
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use datapath::interfaces::address_news;
 use std::io;
 use std::sync::Arc;

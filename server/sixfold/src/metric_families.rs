@@ -96,8 +96,8 @@ pub const SECTIONS: &[Section] = &[
                 "", "Client queries that may be pending: `limits.pending` times the workers.", ""),
             Family::of("sixfold_client_packets_in_total", "counter", "", "Datagrams received from clients.", ""),
             Family::of("sixfold_client_packets_out_total", "counter", "", "Datagrams sent to clients.", ""),
-            Family::of("sixfold_client_octets_in_total", "counter", "", "Bytes of messages in datagrams from clients.", ""),
-            Family::of("sixfold_client_octets_out_total", "counter", "", "Bytes of messages in datagrams to clients.", ""),
+            Family::of("sixfold_client_bytes_in_total", "counter", "", "Bytes of messages in datagrams from clients.", ""),
+            Family::of("sixfold_client_bytes_out_total", "counter", "", "Bytes of messages in datagrams to clients.", ""),
         ],
     },
     Section {
@@ -120,9 +120,9 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_filtered_total", "counter",
                 "`reason`: `block` a name of `filter.block`; by a response policy zone: `rpz_nxdomain`, `rpz_nodata`, `rpz_local` data of the \
                  zone, `rpz_tcp_only` sent to TCP, `rpz_drop` not answered, `rpz_passthru` exempted", "Queries decided by a filter.", ""),
-            Family::of("sixfold_left_out_addresses_total", "counter",
+            Family::of("sixfold_omitted_addresses_total", "counter",
                 "`reason`: `non_global` `never_embed` `rule` `max_records`", "IPv4 addresses that were not embedded.", ""),
-            Family::of("sixfold_doubted_failures_total", "counter",
+            Family::of("sixfold_bogus_checks_total", "counter",
                 "", "AAAA queries that failed without a reason and were repeated with CD.", "See [DNSSEC](../explanation/dnssec.md)."),
             Family::of("sixfold_extended_errors_total", "counter",
                 "`reason`: `synthesized` 29; `stale` 3, 19; `forged` 4; `dnssec` 1, 2, 5 to 12, 25, 27; `blocked` 15; `censored` 16; `filtered` \
@@ -145,11 +145,11 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_upstream_timeouts_total", "counter", "", "Attempts at upstreams that timed out.", ""),
             Family::of("sixfold_upstream_failovers_total", "counter",
                 "", "Error replies after which another upstream was queried.", ""),
-            Family::of("sixfold_upstream_repetitions_total", "counter",
+            Family::of("sixfold_upstream_hedges_total", "counter",
                 "`result`: `sent`; `helped` answered before the attempt that it repeats; `held_back` not sent, for lack of budget",
                 "Hedges: late upstream queries that were repeated, or not for lack of budget.",
                 "See [hedges](../explanation/upstream-failures.md#hedges)."),
-            Family::of("sixfold_upstream_useless_total", "counter",
+            Family::of("sixfold_upstream_unusable_replies_total", "counter",
                 "`reason`: `lame` a referral or nothing; `truncated_over_tcp`; `too_many_records` more than 512 in one reply",
                 "Queries without a usable reply from any upstream, by the last reply.", ""),
             Family::of("sixfold_upstream_edns_refused_total", "counter",
@@ -169,8 +169,8 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_upstream_tcp_total", "counter",
                 "`reason`: `truncation`; `suspicion` a forgery attempt; `bad_cookie` the upstream rejects its own cookie",
                 "Upstream queries that moved from UDP to TCP.", ""),
-            Family::of("sixfold_client_subnets_left_out_total", "counter",
-                "`reason`: `crowded` eight equal queries were in flight; `refused` FORMERR or REFUSED",
+            Family::of("sixfold_client_subnets_omitted_total", "counter",
+                "`reason`: `subnet_limit` eight equal queries were in flight; `refused` FORMERR or REFUSED",
                 "Upstream queries without the client subnet.", "See [client subnets](../explanation/cookies-and-subnets.md#client-subnets)."),
             Family::of("sixfold_upstream_cookies_total", "counter",
                 "`result`: `renewed` repeated with the cookie of a BADCOOKIE reply; `refused` repeated without a cookie after FORMERR; `lost` a \
@@ -180,7 +180,7 @@ pub const SECTIONS: &[Section] = &[
                  `client_subnet` another subnet than in the query; `cookie` missing or wrong, from an upstream that has returned it before; \
                  `socket` another socket than that of the query; `moved_to_tcp` over UDP although the query has moved to TCP; `not_a_response` a \
                  query, or another opcode than QUERY", "Messages from upstream addresses that were rejected.", ""),
-            Family::of("sixfold_upstream_flights", "gauge", "", "Lookups that wait for a reply of an upstream.", ""),
+            Family::of("sixfold_upstream_queries_in_flight", "gauge", "", "Lookups that wait for a reply of an upstream.", ""),
             Family::of("sixfold_upstream_links", "gauge", "", "Open sockets and connections to upstreams.", ""),
             Family::of("sixfold_upstream_links_opened_total", "counter",
                 "", "Sockets and connections to upstreams that were opened.",
@@ -197,8 +197,8 @@ pub const SECTIONS: &[Section] = &[
                 "A check: equal to `sixfold_upstream_links_opened_total`."),
             Family::of("sixfold_upstream_packets_in_total", "counter", "", "Messages from upstreams.", ""),
             Family::of("sixfold_upstream_packets_out_total", "counter", "", "Messages to upstreams.", ""),
-            Family::of("sixfold_upstream_octets_in_total", "counter", "", "Bytes of messages from upstreams.", ""),
-            Family::of("sixfold_upstream_octets_out_total", "counter", "", "Bytes of messages to upstreams.", ""),
+            Family::of("sixfold_upstream_bytes_in_total", "counter", "", "Bytes of messages from upstreams.", ""),
+            Family::of("sixfold_upstream_bytes_out_total", "counter", "", "Bytes of messages to upstreams.", ""),
         ],
     },
     Section {
@@ -258,7 +258,7 @@ pub const SECTIONS: &[Section] = &[
         families: &[
             Family::of("sixfold_dropped_total", "counter",
                 "`reason`: see [dropped messages](dropped-messages.md)", "Dropped messages.", ""),
-            Family::of("sixfold_letters_in_total", "counter", "", "Queries passed to the responsible worker.", ""),
+            Family::of("sixfold_worker_handoffs_total", "counter", "", "Queries passed to the responsible worker.", ""),
             Family::of("sixfold_hot_names_total", "counter",
                 "", "Popular names; all workers answer them for a minute.", "See [terms](terms.md)."),
             Family::of("sixfold_receive_batches_total", "counter", "", "Receive calls that returned something.", ""),

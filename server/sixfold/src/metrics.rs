@@ -2,8 +2,8 @@
 //! the upstreams of the configuration; never from a packet.
 
 use crate::config::Config;
-use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::metric_families::Family;
+use crate::running_server::{ServerHandle, WorkerStatus, health};
 use crate::version;
 use engine::counters::DURATION_BOUNDS_US;
 use engine::upstream::BreakerState;
@@ -45,7 +45,7 @@ impl Metrics {
             statuses.iter().map(|status| value(status)).sum::<usize>() as f64
         };
         metrics.add("pending", &[], total(|status| status.pending));
-        metrics.add("upstream_flights", &[], total(|status| status.flights));
+        metrics.add("upstream_queries_in_flight", &[], total(|status| status.outbound_queries));
         metrics.add("upstream_links", &[], total(|status| status.links));
         metrics.add("cache_bytes", &[], total(|status| status.cached.0));
         metrics.add("cache_entries", &[], total(|status| status.cached.1));

@@ -1,11 +1,11 @@
 //! Hits of response policy zones in the log, at the level `debug`.
 //!
-//! The workers write no log: each puts its hits into a bounded queue (`taps/policy_hits.rs`), which the control thread empties once a
+//! The workers write no log: each puts its hits into a bounded queue (`observers/policy_hits.rs`), which the control thread empties once a
 //! second. At other levels, and without policy zones, the workers have no such tap.
 
 use crate::config::{Config, Level};
 use crate::explain::name;
-use crate::taps::{Machine, PolicyHit, PolicyHits, Taps};
+use crate::observers::{Observers, PolicyHit, PolicyHits, WorkerEngine};
 use datapath::Shared;
 use std::sync::Arc;
 
@@ -14,13 +14,17 @@ use std::sync::Arc;
 /// # Errors
 ///
 /// The text for the operator: the mailbox of a worker is full. The other workers have the change.
-pub fn configure(hits: &Arc<PolicyHits>, config: &Config, workers: &Shared<Machine>) -> Result<(), String> {
+pub fn configure(
+    hits: &Arc<PolicyHits>,
+    config: &Config,
+    workers: &Shared<WorkerEngine>,
+) -> Result<(), String> {
     let is_logged =
         matches!(config.log.level, Level::Debug | Level::Trace) && !config.filter.zones.is_empty();
     let mut is_everywhere = true;
     for worker in 0..workers.workers() {
         let hits = is_logged.then(|| Arc::clone(hits));
-        let task = move |machine: &mut Machine, _| Taps::set_policy_hits(machine, hits);
+        let task = move |machine: &mut WorkerEngine, _| Observers::set_policy_hits(machine, hits);
         is_everywhere &= workers.mailbox(worker).submit(task).is_ok();
     }
     match is_everywhere {
@@ -38,7 +42,7 @@ pub fn log(hits: &PolicyHits) {
     hits.iter().for_each(write);
     if left_out > 0 {
         tracing::debug!(
-            event = "policy_hits_left_out",
+            event = "policy_hits_omitted",
             count = left_out,
             "{left_out} more hits of policy zones in this second are left out"
         );

@@ -1,5 +1,5 @@
 //! Parts of a reload: the configuration is read and compiled on a thread of its own, keys that need a restart are refused, and the
-//! workers hand back the settings that they used. `handle.rs` puts them together; this file knows no running server.
+//! workers hand back the settings that they used. `running_server.rs` puts them together; this file knows no running server.
 //!
 //! A large response policy zone takes seconds of processor time, in which probes, control commands and signals must not wait, and
 //! queries least of all. So that thread only gets processor time that no other thread wants.

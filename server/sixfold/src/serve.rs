@@ -9,15 +9,15 @@ use crate::cli::Serve;
 use crate::config::{Config, Datapath, Format, Loaded, listens_for_more_than_local, load};
 use crate::demo::{self, Demo, warn_unless};
 use crate::dnstap_output::DnstapOutput;
-use crate::given_sockets::{GivenSockets, Origin};
-use crate::handle::ServerHandle;
 use crate::identity::Identity;
+use crate::inherited_sockets::{InheritedSockets, Origin};
 use crate::log::{self, Log};
+use crate::observers::{Observers, RunningTraces, WorkerEngine};
 use crate::process::Process;
 use crate::reload::{Reloads, engine_settings};
+use crate::running_server::ServerHandle;
 use crate::sandbox::{Needs, Sandbox};
 use crate::signals::{End, Signals};
-use crate::taps::{Machine, RunningTraces, Taps};
 use crate::traffic::{self, Traffic};
 use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
@@ -56,7 +56,7 @@ const STREAM_THREADS: usize = 1;
 /// Runs the command until a signal ends it.
 pub fn run(arguments: &Serve) -> ExitCode {
     let (mut predecessor, mut format) = (None, Format::Text);
-    let served = given_sockets(&mut predecessor)
+    let served = inherited_sockets(&mut predecessor)
         .and_then(|given| start_and_serve(arguments, given, predecessor.as_ref(), &mut format));
     match served {
         Ok(()) => ExitCode::SUCCESS,
@@ -75,21 +75,21 @@ pub fn run(arguments: &Serve) -> ExitCode {
 }
 
 /// The sockets of the predecessor of this process, else those of the service manager. They are taken before any other file is opened.
-fn given_sockets(predecessor: &mut Option<Predecessor>) -> Result<GivenSockets, String> {
+fn inherited_sockets(predecessor: &mut Option<Predecessor>) -> Result<InheritedSockets, String> {
     if let Some((before, sockets)) = Predecessor::from_environment()? {
         *predecessor = Some(before);
-        return GivenSockets::new(sockets, Origin::Predecessor);
+        return InheritedSockets::new(sockets, Origin::Predecessor);
     }
     match datapath::take_listen_fds() {
-        Ok(sockets) if sockets.is_empty() => Ok(GivenSockets::none()),
-        Ok(sockets) => GivenSockets::new(sockets, Origin::ServiceManager),
+        Ok(sockets) if sockets.is_empty() => Ok(InheritedSockets::none()),
+        Ok(sockets) => InheritedSockets::new(sockets, Origin::ServiceManager),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn start_and_serve(
     arguments: &Serve,
-    given: GivenSockets,
+    given: InheritedSockets,
     predecessor: Option<&Predecessor>,
     format: &mut Format,
 ) -> Result<(), String> {
@@ -219,7 +219,7 @@ fn restrict(config: &Config, source: Option<&Path>, demo: Option<&Demo>) -> Resu
 }
 
 /// Passes a query of a client stream to the worker that owns the name.
-struct QueryPoster(Arc<Shared<Machine>>);
+struct QueryPoster(Arc<Shared<WorkerEngine>>);
 
 impl QuerySink for QueryPoster {
     fn post(&self, client: &Client, message: &[u8]) -> bool {
@@ -230,12 +230,12 @@ impl QuerySink for QueryPoster {
         self.0.wake_workers();
     }
 
-    fn owner(&self, message: &[u8]) -> usize {
-        self.0.owner(message)
+    fn home_worker(&self, message: &[u8]) -> usize {
+        self.0.home_worker(message)
     }
 
-    fn common_version(&self, worker: usize) -> u64 {
-        self.0.common_version(worker)
+    fn packet_cache_epoch(&self, worker: usize) -> u64 {
+        self.0.packet_cache_epoch(worker)
     }
 
     fn submit(&self, task: PacketCacheTask) -> bool {
@@ -245,11 +245,11 @@ impl QuerySink for QueryPoster {
 }
 
 fn start_workers(
-    workers: Vec<Worker<Machine>>,
+    workers: Vec<Worker<WorkerEngine>>,
     config: &Config,
     cookie_secret: Secret,
     streams: &Streams,
-) -> Result<Vec<JoinHandle<Machine>>, String> {
+) -> Result<Vec<JoinHandle<WorkerEngine>>, String> {
     // A clone shares the large parts.
     let settings = engine_settings(config, cookie_secret);
     let count = workers.len();
@@ -260,13 +260,13 @@ fn start_workers(
             let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
             engine.set_unix_time(datapath::now(), unix_time());
-            let hook = |machine: &mut Machine, now| {
+            let hook = |machine: &mut WorkerEngine, now| {
                 // The system's clock may be set at any time.
                 machine.set_unix_time(now, unix_time());
-                Taps::tick(machine);
+                Observers::tick(machine);
             };
             worker
-                .start(Machine::new(engine), streams.clone(), Box::new(hook))
+                .start(WorkerEngine::new(engine), streams.clone(), Box::new(hook))
                 .map_err(|error| format!("cannot start a worker: {}", with_remedy(&error)))
         })
         .collect()
@@ -289,7 +289,7 @@ fn unix_time() -> engine::Span {
 /// process retire.
 fn supervise(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Machine>>,
+    threads: Vec<JoinHandle<WorkerEngine>>,
     metrics: Option<std::net::TcpListener>,
     control: Option<&ControlSocket>,
     predecessor: Option<&Predecessor>,
@@ -349,7 +349,7 @@ fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&
 /// Stops the server, once answers under way are sent.
 async fn stop_all(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Machine>>,
+    threads: Vec<JoinHandle<WorkerEngine>>,
     signals: &mut Signals,
 ) -> Result<(), String> {
     tracing::info!(event = "draining", "draining");
@@ -368,7 +368,7 @@ async fn stop_all(
 /// Serves what this process still has, beside its successor. A signal ends the patience with open connections, a second one all.
 async fn retire(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Machine>>,
+    threads: Vec<JoinHandle<WorkerEngine>>,
     signals: &mut Signals,
 ) -> Result<(), String> {
     let mut stopped = start_stop(server, threads, |server, threads| {
@@ -459,8 +459,8 @@ fn announce(server: &ServerHandle, control: Option<&ControlSocket>) {
 /// Starts a thread that stops the server. The receiver hears when all threads have ended.
 fn start_stop(
     server: &Arc<ServerHandle>,
-    threads: Vec<JoinHandle<Machine>>,
-    stop: impl FnOnce(&ServerHandle, Vec<JoinHandle<Machine>>) + Send + 'static,
+    threads: Vec<JoinHandle<WorkerEngine>>,
+    stop: impl FnOnce(&ServerHandle, Vec<JoinHandle<WorkerEngine>>) + Send + 'static,
 ) -> Result<tokio::sync::oneshot::Receiver<()>, String> {
     let (sender, stopped) = tokio::sync::oneshot::channel();
     let server = Arc::clone(server);
@@ -477,7 +477,7 @@ fn start_stop(
 }
 
 /// Waits until the answers under way are sent, and ends the threads.
-fn stop(server: &ServerHandle, threads: Vec<JoinHandle<Machine>>) {
+fn stop(server: &ServerHandle, threads: Vec<JoinHandle<WorkerEngine>>) {
     server.draining.store(true, Ordering::Relaxed);
     server.upgrade.close_sockets();
     // The workers stop first: otherwise they would take new datagrams for as long as a stream waits for its last

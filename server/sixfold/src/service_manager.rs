@@ -1,7 +1,7 @@
 //! The service manager, usually systemd, that started the server: it hears when the server is ready, reloads and stops, and whether
 //! it is alive (sd_notify(3)). Without a service manager all of this does nothing.
 
-use crate::handle::{SILENT_WORKER, ServerHandle};
+use crate::running_server::{SILENT_WORKER, ServerHandle};
 use sd_notify::NotifyState;
 use std::ops::AsyncFn;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Pause before a worker is asked again that did not respond. The question itself waits for
-/// [`WORKER_TIMEOUT`](crate::handle::WORKER_TIMEOUT), unless the worker's mailbox is full.
+/// [`WORKER_TIMEOUT`](crate::running_server::WORKER_TIMEOUT), unless the worker's mailbox is full.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// Sends news. A service manager that does not listen is no reason to stop.

@@ -2,7 +2,7 @@
 //! logs send it to servers that write files. All other signals have their usual effect.
 
 use crate::control;
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use crate::upgrade::attempt;
 use crate::upgrade::request::Request;
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 
 use crate::config::Config;
 use crate::date;
-use crate::handle::{ServerHandle, WorkerStatus, health};
 use crate::memory;
+use crate::running_server::{ServerHandle, WorkerStatus, health};
 use crate::upgrade::history::History;
 use crate::upstream_trouble::Trouble;
 use crate::version;
@@ -421,7 +421,7 @@ mod tests {
             table(&all),
             "192.0.2.53:53    udp up,   round trip 4.0 ms, 7 questions, 1 failures; asked in lower case, because it changes letters\n\
              [2001:db8::1]:53 udp down, round trip not measured, 7 questions, 1 failures; \
-             since 2023-11-14T22:13:20Z: port refused (7779 failed tries); 1 of 1 workers has stopped asking it\n"
+             since 2023-11-14T22:13:20Z: port refused (7779 failed attempts); 1 of 1 workers has stopped asking it\n"
         );
     }
 

@@ -27,7 +27,7 @@ pub struct Streams {
 impl Streams {
     /// Reads the state of one worker.
     pub fn of(server: &Server) -> Streams {
-        let limits = &server.stream_limits;
+        let limits = &server.connection_policy;
         Streams {
             questions: limits.questions(),
             idle_ms: limits.learned_idle().map(|idle| idle.as_micros() / 1_000),
@@ -73,7 +73,7 @@ impl StreamEvents {
                     "upstream {address} changes the letters of questions: it is asked in lower case, so mixed letters do not protect its replies; \
                      use a forwarder that keeps them, or TCP or TLS"
                 );
-                lines.push(line(Line::new(Level::INFO, "upstream_letters", text)));
+                lines.push(line(Line::new(Level::INFO, "upstream_letter_case", text)));
             }
             let mut say = |text: String| {
                 let text = format!("upstream {address} {text}");

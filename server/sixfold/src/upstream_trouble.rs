@@ -57,7 +57,7 @@ impl Trouble {
             }
             Cause::Replied(Rcode::REFUSED) => "allow the address of this machine in its list of clients",
             Cause::Replied(_) => "ask it with `dig` from this machine, and look into its log",
-            Cause::Useless => {
+            Cause::Unusable => {
                 "name a resolver in `forwarders`: this one refers to others, or answers nothing"
             }
         }
@@ -66,7 +66,7 @@ impl Trouble {
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tries = if self.tries == 1 { "try" } else { "tries" };
+        let tries = if self.tries == 1 { "attempt" } else { "attempts" };
         write!(f, "since {}: {} ({} failed {tries})", date::utc(self.since), self.cause, self.tries)
     }
 }
@@ -88,11 +88,11 @@ mod tests {
         assert_eq!((trouble.tries, trouble.cause), (12, refused));
         let since = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let told = |tries, cause| Trouble { since, tries, cause }.to_string();
-        assert_eq!(told(12, refused), "since 2023-11-14T22:13:20Z: port refused (12 failed tries)");
+        assert_eq!(told(12, refused), "since 2023-11-14T22:13:20Z: port refused (12 failed attempts)");
         let remedy = |cause| Trouble { since, tries: 1, cause }.remedy();
         assert!(remedy(refused).contains("start it") && remedy(Cause::Silent).contains("firewall"));
         assert!(remedy(Cause::Replied(Rcode::REFUSED)).contains("list of clients"));
         let servfail = Cause::Replied(Rcode::SERVFAIL);
-        assert_eq!(told(1, servfail), "since 2023-11-14T22:13:20Z: it replies SERVFAIL (1 failed try)");
+        assert_eq!(told(1, servfail), "since 2023-11-14T22:13:20Z: it replies SERVFAIL (1 failed attempt)");
     }
 }

@@ -1,7 +1,7 @@
 //! Start of `datapath = "xdp"`: the XDP program goes to the interfaces of the configuration, and the workers get its sockets.
 
 use crate::config::{Config, Datapath};
-use crate::taps::Machine;
+use crate::observers::WorkerEngine;
 use datapath::{Attached, Mode, Shared, Worker, attach};
 
 /// Attaches the program, if the configuration asks for it, and says in the log how. Call it before the process gives up its privileges.
@@ -12,8 +12,8 @@ use datapath::{Attached, Mode, Shared, Worker, attach};
 /// The text for the operator: as [`attach`]; or the process is a successor, which cannot take over XDP.
 pub fn start(
     config: &Config,
-    workers: &mut [Worker<Machine>],
-    shared: &Shared<Machine>,
+    workers: &mut [Worker<WorkerEngine>],
+    shared: &Shared<WorkerEngine>,
     is_successor: bool,
 ) -> Result<(), String> {
     if config.server.datapath != Datapath::Xdp {

@@ -197,8 +197,8 @@ mod tests {
             look(&mut outages, 2, &[1, 2], 10, 0),
             [
                 "ERROR outage_began no upstream answers for the names without a zone of their own any more: clients get expired data, \
-                 or SERVFAIL; 192.0.2.1:53 since 2023-11-14T22:13:20Z: port refused (2 failed tries); \
-                 192.0.2.2:53 since 2023-11-14T22:13:20Z: port refused (2 failed tries)"
+                 or SERVFAIL; 192.0.2.1:53 since 2023-11-14T22:13:20Z: port refused (2 failed attempts); \
+                 192.0.2.2:53 since 2023-11-14T22:13:20Z: port refused (2 failed attempts)"
             ]
         );
         for second in 3..77 {

@@ -1,14 +1,14 @@
-//! Admission: the limits on open connections, in all, per client network and per site (`client-prefix`), and on handshakes. Only stream
+//! Admission: the limits on open connections, in all, per client network and per customer (`client-prefix`), and on handshakes. Only stream
 //! threads take the lock, once or twice per connection and once per sweep.
 //!
-//! The networks of one site together may hold at most as many connections as are free: one site alone gets half of them, a
-//! second one half of the rest. A network may open one more while it holds fewer than [`SITE_PARTS`] parts of what its site may
-//! still take, so some are left for its neighbours. A site with no more connections than one network may have is not limited.
+//! The networks of one customer together may hold at most as many connections as are free: one customer alone gets half of them, a
+//! second one half of the rest. A network may open one more while it holds fewer than [`CUSTOMER_PARTS`] parts of what its customer may
+//! still take, so some are left for its neighbours. A customer with no more connections than one network may have is not limited.
 
 use crate::close_reason::CloseReason;
 use crate::counters::Counter;
 use crate::handshake_rate::HandshakeRates;
-use crate::limits::{Limits, SITE_PARTS};
+use crate::limits::{CUSTOMER_PARTS, Limits};
 use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,15 +22,15 @@ struct Open {
     connections: usize,
     /// Connections by client network. A network without connections has no entry.
     networks: HashMap<ClientNetwork, usize>,
-    /// Connections by site.
-    sites: HashMap<ClientNetwork, usize>,
+    /// Connections by customer.
+    customers: HashMap<ClientNetwork, usize>,
     handshakes: HandshakeRates,
 }
 
 /// A guard that counts one connection until it is dropped.
 pub(crate) struct ConnectionSlot {
     admission: Arc<Admission>,
-    /// The client network and its site. `None` until a proxy has named its client.
+    /// The client network and its customer. `None` until a proxy has named its client.
     counted: Option<(ClientNetwork, ClientNetwork)>,
 }
 
@@ -65,29 +65,30 @@ impl ConnectionSlot {
 }
 
 impl Open {
-    /// Counts one more connection of a network. Returns the network and its site, or none if it has too many already.
+    /// Counts one more connection of a network. Returns the network and its customer, or none if it has too many already.
     fn count(&mut self, network: ClientNetwork) -> Option<(ClientNetwork, ClientNetwork)> {
         let Limits { connections, per_client, client_prefix, .. } = self.limits;
-        let site = network.site(client_prefix);
+        let customer = network.customer(client_prefix);
         let held = self.networks.get(&network).copied().unwrap_or(0);
-        let held_by_site = self.sites.get(&site).copied().unwrap_or(0);
+        let held_by_customer = self.customers.get(&customer).copied().unwrap_or(0);
         if held >= per_client {
             return None;
         }
-        let left = connections.saturating_sub(self.connections).saturating_sub(held_by_site);
-        let is_within_site =
-            network.is_site(client_prefix) || held_by_site < per_client || held * SITE_PARTS < left;
-        if !is_within_site {
+        let left = connections.saturating_sub(self.connections).saturating_sub(held_by_customer);
+        let is_within_customer = network.is_customer(client_prefix)
+            || held_by_customer < per_client
+            || held * CUSTOMER_PARTS < left;
+        if !is_within_customer {
             return None;
         }
         self.networks.insert(network, held + 1);
-        self.sites.insert(site, held_by_site + 1);
-        Some((network, site))
+        self.customers.insert(customer, held_by_customer + 1);
+        Some((network, customer))
     }
 
     /// Counts one connection less.
-    fn uncount(&mut self, (network, site): (ClientNetwork, ClientNetwork)) {
-        for (counts, subject) in [(&mut self.networks, network), (&mut self.sites, site)] {
+    fn uncount(&mut self, (network, customer): (ClientNetwork, ClientNetwork)) {
+        for (counts, subject) in [(&mut self.networks, network), (&mut self.customers, customer)] {
             if let Some(held) = counts.get_mut(&subject) {
                 *held -= 1;
                 if *held == 0 {
@@ -104,7 +105,7 @@ impl Admission {
             limits,
             connections: 0,
             networks: HashMap::new(),
-            sites: HashMap::new(),
+            customers: HashMap::new(),
             handshakes: HandshakeRates::default(),
         }))
     }
@@ -140,7 +141,7 @@ impl Admission {
         Ok(ConnectionSlot { admission: self.clone(), counted: None })
     }
 
-    /// Counts a handshake that is to begin. Returns false if the client's network or site has begun too many. `is_proven`: the client's address
+    /// Counts a handshake that is to begin. Returns false if the client's network or customer has begun too many. `is_proven`: the client's address
     /// is not forged.
     pub(crate) fn begin_handshake(&self, now: Instant, client: &Client, is_proven: bool) -> bool {
         let mut open = self.open();
@@ -174,7 +175,7 @@ impl Admission {
     #[cfg(test)]
     pub(crate) fn networks(&self) -> usize {
         let open = self.open();
-        assert!(open.sites.len() <= open.networks.len());
+        assert!(open.customers.len() <= open.networks.len());
         open.networks.len()
     }
 }
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn one_site_takes_neither_all_places_nor_those_of_its_neighbours() {
+    fn one_customer_takes_neither_all_places_nor_those_of_its_neighbours() {
         for prefix in ["2001:db8:1", "fe80"] {
             let admission = admission(10_000, 100);
             // Of 256 networks of a /56, or of as many link-local clients of a link, each wants as much as a network may have.
@@ -277,7 +278,7 @@ mod tests {
             let mut slots: Vec<ConnectionSlot> =
                 (0..25_600).filter_map(|number| admission.admit(&greedy(number % 250)).ok()).collect();
             assert!((4_000..5_000).contains(&slots.len()), "{}", slots.len());
-            // A neighbour in this site, another site, and a client with IPv4.
+            // A neighbour in this customer, another customer, and a client with IPv4.
             let places = |client: &Client, slots: &mut Vec<ConnectionSlot>| {
                 let admitted: Vec<_> = (0..200).map_while(|_| admission.admit(client).ok()).collect();
                 let count = admitted.len();
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_of_one_site_with_ordinary_numbers_of_connections_are_all_admitted() {
+    fn neighbours_of_one_customer_with_ordinary_numbers_of_connections_are_all_admitted() {
         let admission = admission(10_000, 100);
         let neighbour = |number: usize| from(&format!("2001:db8:0:{:x}::1", number % 256));
         let slots: Vec<_> =

@@ -1,8 +1,8 @@
 //! The budget of the octets that wait in the buffers of all connections, and who pays when it is used up.
 //!
 //! A connection may always hold [`limits::SMALL_OCTETS`]. What it holds beyond them counts for its client network. When all buffers together
-//! exceed [`limits::BUFFER_OCTETS`], a level is drawn so that [`limits::BUFFER_RETURN_OCTETS`] are above it, first over the sites
-//! (`client-prefix`), then over the networks of each site above it. Networks above their level pay: their connections are closed until no
+//! exceed [`limits::BUFFER_OCTETS`], a level is drawn so that [`limits::BUFFER_RETURN_OCTETS`] are above it, first over the customers
+//! (`client-prefix`), then over the networks of each customer above it. Networks above their level pay: their connections are closed until no
 //! more is above. So whoever fills the budget loses, and all others go on. The table is looked at only then, and when connections open and
 //! end.
 
@@ -113,9 +113,9 @@ impl Budget {
     }
 }
 
-/// What the networks of a site hold, in octets.
+/// What the networks of a customer hold, in octets.
 #[derive(Default)]
-struct Site<'t> {
+struct Customer<'t> {
     octets: usize,
     networks: Vec<(usize, &'t Arc<Holding>)>,
 }
@@ -123,20 +123,23 @@ struct Site<'t> {
 impl Table {
     /// Draws the levels.
     fn choose_payers(&mut self) {
-        let mut sites: HashMap<ClientNetwork, Site<'_>> = HashMap::new();
+        let mut customers: HashMap<ClientNetwork, Customer<'_>> = HashMap::new();
         for holding in self.networks.values() {
             holding.level.store(usize::MAX, Ordering::Relaxed);
             let octets = holding.octets.load(Ordering::Relaxed);
             if octets > 0 {
-                let site = sites.entry(holding.network.site(self.client_prefix)).or_default();
-                site.octets += octets;
-                site.networks.push((octets, holding));
+                let customer = customers.entry(holding.network.customer(self.client_prefix)).or_default();
+                customer.octets += octets;
+                customer.networks.push((octets, holding));
             }
         }
-        let of_sites = level(sites.values().map(|site| site.octets).collect(), limits::BUFFER_RETURN_OCTETS);
+        let of_customers =
+            level(customers.values().map(|customer| customer.octets).collect(), limits::BUFFER_RETURN_OCTETS);
         let mut payers = Vec::new();
-        for Site { octets, networks } in sites.into_values().filter(|site| site.octets > of_sites) {
-            let level = level(networks.iter().map(|network| network.0).collect(), octets - of_sites);
+        for Customer { octets, networks } in
+            customers.into_values().filter(|customer| customer.octets > of_customers)
+        {
+            let level = level(networks.iter().map(|network| network.0).collect(), octets - of_customers);
             for (_, holding) in networks.into_iter().filter(|network| network.0 > level) {
                 holding.level.store(level, Ordering::Relaxed);
                 payers.push(holding.clone());
@@ -294,16 +297,16 @@ mod tests {
     }
 
     #[test]
-    fn the_networks_of_a_site_pay_together() {
+    fn the_networks_of_a_customer_pay_together() {
         let budget = Arc::new(Budget::new(56));
         let alone = connections(&budget, "2001:db8:1::1", 1, 4 << 20);
-        // None of the site's networks holds as much as that one.
+        // None of the customer's networks holds as much as that one.
         let networks = (0..40).map(|number| format!("2001:db8:2:{number:x}::1"));
-        let mut site: Vec<_> =
+        let mut customer: Vec<_> =
             networks.flat_map(|network| connections(&budget, &network, 6, 250_000)).collect();
-        assert!(alone[0].add(4 << 20), "the site pays");
+        assert!(alone[0].add(4 << 20), "the customer pays");
         assert!(!alone[0].pays());
-        assert!(end_payers(&mut site) > 0);
+        assert!(end_payers(&mut customer) > 0);
     }
 
     #[test]

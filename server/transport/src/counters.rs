@@ -87,7 +87,7 @@ counters! {
     HandshakeTimeout = "tls_handshake_failures_total" "reason": "timeout";
     /// Failed handshakes: the oldest of too many.
     HandshakeDisplaced = "tls_handshake_failures_total" "reason": "displaced";
-    /// Handshakes that were not begun: the client network, or its site, had begun too many.
+    /// Handshakes that were not begun: the client network, or its customer, had begun too many.
     HandshakeClientRate = "tls_handshake_failures_total" "reason": "client_rate";
     /// Failed handshakes: any other reason.
     HandshakeOther = "tls_handshake_failures_total" "reason": "other";
@@ -109,7 +109,7 @@ counters! {
     QuicRetry = "quic_handshakes_total" "result": "retry";
     /// QUIC connection attempts that were refused: too many handshakes were under way.
     QuicBusy = "quic_handshakes_total" "result": "busy";
-    /// QUIC connection attempts that were refused: the client network, or its site, had begun too many handshakes.
+    /// QUIC connection attempts that were refused: the client network, or its customer, had begun too many handshakes.
     QuicClientRate = "quic_handshakes_total" "result": "client_rate";
     /// QUIC handshakes that failed: the client did not offer the protocol `doq`.
     QuicFailedAlpn = "quic_handshake_failures_total" "reason": "alpn";

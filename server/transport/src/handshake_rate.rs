@@ -1,31 +1,31 @@
-//! The rate of TLS and QUIC handshakes per client network and site ([`Limits::handshakes_per_second`]). Whoever opens connections and
+//! The rate of TLS and QUIC handshakes per client network and customer ([`Limits::handshakes_per_second`]). Whoever opens connections and
 //! closes them at once never reaches the limits on open connections, but each handshake costs signatures and key exchanges.
 //!
 //! Resumed sessions count too: with TLS 1.3 they cost hardly less (docs/benchmarks.md), and nobody knows before the work what a ticket is
 //! worth.
 //!
-//! A network and its site have token buckets. A bucket is kept as the time at which it is full again (the generic cell rate
+//! A network and its customer have token buckets. A bucket is kept as the time at which it is full again (the generic cell rate
 //! algorithm), so nothing refills it, and a network without an entry has a full one.
 
 use crate::limits::{HANDSHAKE_BUCKETS, HANDSHAKE_BURST, Limits};
 use engine::ClientNetwork;
-use engine::limits::SITE_RATES;
+use engine::limits::CUSTOMER_RATES;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// A network or site, and whether its addresses are proven. The source of a first datagram may be forged: handshakes of both kinds have
+/// A network or customer, and whether its addresses are proven. The source of a first datagram may be forged: handshakes of both kinds have
 /// tokens of their own, so that a forger takes none from the client itself.
 type Subject = (ClientNetwork, bool);
 
-/// The token buckets of all networks and sites.
+/// The token buckets of all networks and customers.
 #[derive(Default)]
 pub(crate) struct HandshakeRates {
     networks: Buckets,
-    sites: Buckets,
+    customers: Buckets,
 }
 
 impl HandshakeRates {
-    /// Takes a token of a network for one handshake, and one of its site. Returns false if one of them has none left.
+    /// Takes a token of a network for one handshake, and one of its customer. Returns false if one of them has none left.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -35,14 +35,14 @@ impl HandshakeRates {
     ) -> bool {
         let interval = Duration::from_secs(1) / limits.handshakes_per_second();
         let subject = (network, is_proven);
-        let site = (network.site(limits.client_prefix), is_proven);
-        let has_level = !network.is_site(limits.client_prefix);
+        let customer = (network.customer(limits.client_prefix), is_proven);
+        let has_level = !network.is_customer(limits.client_prefix);
         let is_within = self.networks.has_token(now, &subject, interval)
-            && (!has_level || self.sites.has_token(now, &site, interval / SITE_RATES));
+            && (!has_level || self.customers.has_token(now, &customer, interval / CUSTOMER_RATES));
         if is_within {
             self.networks.take(now, subject, interval);
             if has_level {
-                self.sites.take(now, site, interval / SITE_RATES);
+                self.customers.take(now, customer, interval / CUSTOMER_RATES);
             }
         }
         is_within
@@ -105,14 +105,14 @@ mod tests {
     }
 
     #[test]
-    fn the_networks_of_a_site_have_four_shares_together() {
+    fn the_networks_of_a_customer_have_four_shares_together() {
         let (mut rates, start) = (HandshakeRates::default(), Instant::now());
         let all = |rates: &mut HandshakeRates| -> usize {
             (0..256).map(|number| within(rates, start, network("2001:db8:1::", number), 1_000)).sum()
         };
         assert_eq!(all(&mut rates), 4_000);
         assert_eq!(all(&mut rates), 0);
-        assert_eq!(within(&mut rates, start, network("2001:db8:2::", 0), 2_000), 1_000, "another site");
+        assert_eq!(within(&mut rates, start, network("2001:db8:2::", 0), 2_000), 1_000, "another customer");
     }
 
     #[test]
@@ -147,7 +147,9 @@ mod tests {
             let now = start + Duration::from_micros(number * 5 / 2);
             more += within(&mut rates, now, greedy, 1);
             assert!(rates.take(now, network("2001:db8::", number << 8), true, &Limits::default()));
-            assert!(rates.networks.0.len() <= HANDSHAKE_BUCKETS && rates.sites.0.len() <= HANDSHAKE_BUCKETS);
+            assert!(
+                rates.networks.0.len() <= HANDSHAKE_BUCKETS && rates.customers.0.len() <= HANDSHAKE_BUCKETS
+            );
         }
         assert!((199..=201).contains(&more), "{more}");
     }

@@ -50,7 +50,7 @@ pub use limits::Limits;
 pub use listen::{BoundStreams, Error, Options};
 pub use streams::Streams;
 
-use datapath::{NO_COMMON_ANSWERS, PacketCacheTask};
+use datapath::{NO_PACKET_CACHE, PacketCacheTask};
 use engine::Client;
 
 /// A sink for the queries of streams: the way to the worker that owns the name. The stream threads call it, so it must not
@@ -67,13 +67,13 @@ pub trait QuerySink: Send + Sync + 'static {
     fn wake(&self) {}
 
     /// The worker that owns the query name of a message.
-    fn owner(&self, _message: &[u8]) -> usize {
+    fn home_worker(&self, _message: &[u8]) -> usize {
         0
     }
 
-    /// The version for which the common answers of a worker hold, see [`datapath::Shared::common_version`].
-    fn common_version(&self, _worker: usize) -> u64 {
-        NO_COMMON_ANSWERS
+    /// The version for which the common answers of a worker hold, see [`datapath::Shared::packet_cache_epoch`].
+    fn packet_cache_epoch(&self, _worker: usize) -> u64 {
+        NO_PACKET_CACHE
     }
 
     /// Gives a worker a task for the packet cache of a stream thread. Returns false if there is no room for it.

@@ -76,7 +76,7 @@ pub const REPORT_TIME: Duration = Duration::from_millis(50);
 pub const QUEUED_ANSWERS: usize = 4096;
 
 /// Octets of all answers that wait for one stream thread, each counted as 4 KiB at least. The largest answers are stored outside the queue.
-/// While three quarters are taken, one client site may have a sixteenth.
+/// While three quarters are taken, one client customer may have a sixteenth.
 pub const QUEUED_ANSWER_OCTETS: usize = 16 * 1024 * 1024;
 
 /// Answers delivered to their connections before the connections have their turn to write.
@@ -107,10 +107,10 @@ pub const HANDSHAKE_TIME: Duration = Duration::from_secs(5);
 pub const HANDSHAKES: usize = 1024;
 
 /// Time for whose handshakes a client network has tokens: with 200 a second ([`Limits::handshakes_per_second`]) it may begin 1,000 at once. Of
-/// 128 us each these take a stream thread 0.13 s, and 200 a second 2.6 % of its time; a site has four times as many.
+/// 128 us each these take a stream thread 0.13 s, and 200 a second 2.6 % of its time; a customer has four times as many.
 pub const HANDSHAKE_BURST: Duration = Duration::from_secs(5);
 
-/// Client networks, and sites, of which the handshakes are counted. A network is of interest until its tokens are back: with 200 a second for
+/// Client networks, and customers, of which the handshakes are counted. A network is of interest until its tokens are back: with 200 a second for
 /// 5 ms after each handshake. So 4,096 are of interest at one time only if 820,000 handshakes begin in a second, a hundred times what a
 /// core can do. Each takes about 64 octets, so 512 KiB.
 pub const HANDSHAKE_BUCKETS: usize = 4096;
@@ -226,10 +226,10 @@ pub const USER_TIMEOUT: Duration = Duration::from_secs(30);
 /// ends soon; longer than the round trip of any client that goes on asking.
 pub const RETIRED_IDLE: Duration = Duration::from_secs(2);
 
-/// A network may open one more connection while it holds at most one in so many parts of what its site may still take. With
-/// 10,000 connections, 42 networks of a site may have all of their 100: 16 x 100 < 10,000 - 2 x 4,200. All 256 networks of a
+/// A network may open one more connection while it holds at most one in so many parts of what its customer may still take. With
+/// 10,000 connections, 42 networks of a customer may have all of their 100: 16 x 100 < 10,000 - 2 x 4,200. All 256 networks of a
 /// greedy /56 get 19 each: 16 x 19 < 10,000 - 2 x 256 x 19 = 272; then a neighbour still gets some ten.
-pub const SITE_PARTS: usize = 16;
+pub const CUSTOMER_PARTS: usize = 16;
 
 /// The limits that an operator sets. They may change while connections are open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ pub struct Limits {
     pub connections: usize,
     /// `tcp-per-client`: open connections of one client network (IPv6 /64, IPv4 /32).
     pub per_client: usize,
-    /// `client-prefix`: bits of the IPv6 prefix that one customer has. Its networks together are a site.
+    /// `client-prefix`: bits of the IPv6 prefix that one customer has. Its networks together are a customer.
     pub client_prefix: u8,
     /// `tcp-idle`: the longest time for which a connection may be idle, a message may take to arrive, and buffered answers may
     /// take to be read. It shrinks when few connections are left.

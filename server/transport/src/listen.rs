@@ -101,7 +101,7 @@ impl BoundStreams {
     /// # Errors
     ///
     /// [`Error`] has a variant for each cause with a remedy: the address is in use, its port needs a privilege, no interface has it, or
-    /// the kernel lacks its family. `Error::Socket` has any other error with an address, `Error::Given` that of a given socket.
+    /// the kernel lacks its family. `Error::Socket` has any other error with an address, `Error::Given` that of an inherited socket.
     pub(crate) fn bind(
         listen: &[SocketAddr],
         given: Vec<TcpListener>,

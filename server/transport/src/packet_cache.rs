@@ -1,18 +1,18 @@
 //! Packet cache of a stream thread: answers to questions that are asked often, which the thread gives itself. For these no query crosses
 //! to a worker and no answer back, so neither thread wakes the other, which is a large part of the cost of a cached answer.
 //!
-//! The cache holds copies of answers that every client gets ([`engine::CommonAnswer`]), which the worker that owns the name makes
+//! The cache holds copies of answers that every client gets ([`engine::PacketCacheEntry`]), which the worker that owns the name makes
 //! ([`PacketCacheTask`]). The worker says until when an answer holds: what comes after that, as a prefetch or stale data, is the worker's
 //! own. An answer is given only while the worker's version is the one under which it was made, so a reload, a flush or an observer ends
 //! all of them at once. What depends on the client never comes here. Once a second the workers count the answers that were given.
 
 use crate::QuerySink;
 use crate::limits;
-use datapath::{CountedHits, HotQuestions, PacketCacheReplies, PacketCacheReply, PacketCacheTask};
+use datapath::{CountedHits, PacketCacheCandidates, PacketCacheReplies, PacketCacheReply, PacketCacheTask};
 use engine::answer::COMMON_RESPONSE;
 use engine::message::plain_query::PlainQuery;
 use engine::settings::Networks;
-use engine::{Client, ClientTransport, CommonAnswer, Instant, PacketCacheHits};
+use engine::{Client, ClientTransport, Instant, PacketCacheEntry, PacketCacheHits};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -26,7 +26,7 @@ const TRANSPORTS: [ClientTransport; 4] =
 pub(crate) struct PacketCache {
     /// The secret of the hash by which answers are looked up.
     seed: u64,
-    hot: HotQuestions,
+    hot: PacketCacheCandidates,
     answers: HashMap<u64, Answer>,
     /// By the numbers of the workers.
     workers: Vec<Worker>,
@@ -50,7 +50,7 @@ struct Answer {
     query: PlainQuery,
     worker: usize,
     version: u64,
-    answer: Box<CommonAnswer>,
+    answer: Box<PacketCacheEntry>,
     hits: [PacketCacheHits; TRANSPORTS.len()],
     /// Seconds without hits.
     idle: u8,
@@ -60,7 +60,7 @@ impl PacketCache {
     pub(crate) fn new() -> PacketCache {
         PacketCache {
             seed: RandomState::new().hash_one(0),
-            hot: HotQuestions::new(),
+            hot: PacketCacheCandidates::new(),
             answers: HashMap::new(),
             workers: Vec::new(),
             replies: Arc::default(),
@@ -79,7 +79,7 @@ impl PacketCache {
         let hash = query.hash(self.seed);
         let now = datapath::now();
         if let Some(answer) = self.answers.get_mut(&hash).filter(|answer| answer.is_of(&query)) {
-            let version = queries.common_version(answer.worker);
+            let version = queries.packet_cache_epoch(answer.worker);
             if answer.holds(version, now) && self.workers[answer.worker].serves(version, client) {
                 answer.count(client, query.options().is_some());
                 let length = answer.answer.write_response(now, client, message, &query, &mut self.frame);
@@ -96,25 +96,25 @@ impl PacketCache {
     /// Asks the owner of a name for an answer.
     #[cold]
     fn want(&mut self, queries: &impl QuerySink, query: PlainQuery) {
-        let owner = queries.owner(query.message());
-        if self.workers.len() <= owner {
-            self.workers.resize_with(owner + 1, Worker::new);
+        let home_worker = queries.home_worker(query.message());
+        if self.workers.len() <= home_worker {
+            self.workers.resize_with(home_worker + 1, Worker::new);
         }
-        let worker = &mut self.workers[owner];
+        let worker = &mut self.workers[home_worker];
         if worker.wanted.len() < limits::PACKET_CACHE_WANTED && !worker.wanted.contains(&query) {
             worker.wanted.push(query);
         }
-        self.ask(queries, owner);
+        self.ask(queries, home_worker);
     }
 
     /// Asks a worker for the answers that are wanted of it, unless it has not replied yet.
-    fn ask(&mut self, queries: &impl QuerySink, owner: usize) {
-        let worker = &mut self.workers[owner];
+    fn ask(&mut self, queries: &impl QuerySink, home_worker: usize) {
+        let worker = &mut self.workers[home_worker];
         if worker.is_asked || worker.wanted.is_empty() {
             return;
         }
         let task = PacketCacheTask {
-            worker: owner,
+            worker: home_worker,
             hits: Vec::new(),
             wanted: std::mem::take(&mut worker.wanted),
             known_version: worker.version,
@@ -127,8 +127,8 @@ impl PacketCache {
     /// Takes the answers that workers have made.
     fn take_replies(&mut self, queries: &impl QuerySink) {
         for reply in self.replies.take() {
-            let PacketCacheReply { worker: owner, version, clients, answers } = reply;
-            let worker = &mut self.workers[owner];
+            let PacketCacheReply { worker: home_worker, version, clients, answers } = reply;
+            let worker = &mut self.workers[home_worker];
             worker.is_asked = false;
             worker.version = version;
             if let Some(clients) = clients {
@@ -141,10 +141,10 @@ impl PacketCache {
                 if has_room && !self.answers.get(&hash).is_some_and(Answer::has_hits) {
                     let hits = Default::default();
                     self.answers
-                        .insert(hash, Answer { query, worker: owner, version, answer, hits, idle: 0 });
+                        .insert(hash, Answer { query, worker: home_worker, version, answer, hits, idle: 0 });
                 }
             }
-            self.ask(queries, owner);
+            self.ask(queries, home_worker);
         }
     }
 
@@ -158,7 +158,7 @@ impl PacketCache {
         let now = datapath::now();
         self.answers.retain(|_, answer| {
             let is_kept = answer.idle < limits::PACKET_CACHE_IDLE_SECS
-                && answer.holds(queries.common_version(answer.worker), now);
+                && answer.holds(queries.packet_cache_epoch(answer.worker), now);
             is_kept || answer.has_hits()
         });
     }
@@ -190,7 +190,7 @@ impl PacketCache {
 impl Worker {
     fn new() -> Worker {
         Worker {
-            version: datapath::NO_COMMON_ANSWERS,
+            version: datapath::NO_PACKET_CACHE,
             clients: Networks::default(),
             wanted: Vec::new(),
             is_asked: false,
@@ -243,7 +243,7 @@ impl Answer {
 mod tests {
     use super::*;
     use engine::settings::Network;
-    use engine::{CommonAnswerKind, Link, Machine, Outbox, Unreachable};
+    use engine::{Link, Machine, Outbox, PacketCacheEntryKind, Unreachable};
     use std::net::Ipv6Addr;
     use std::sync::Mutex;
 
@@ -258,23 +258,23 @@ mod tests {
     impl Machine for FakeMachine {
         fn query(&mut self, _: Instant, _: &Client, _: &[u8], _: &mut impl Outbox) {}
         fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-        fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
+        fn on_link_failure(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
         fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
             None
         }
-        fn idle(&self) -> bool {
+        fn is_idle(&self) -> bool {
             true
         }
-        fn common_answer(&self, now: Instant, query: &[u8], answer: &mut CommonAnswer) -> bool {
-            *answer = CommonAnswer::of_message(query);
+        fn packet_cache_entry(&self, now: Instant, query: &[u8], answer: &mut PacketCacheEntry) -> bool {
+            *answer = PacketCacheEntry::of_message(query);
             answer.stored = now;
             answer.until = Instant(now.0 + 60_000_000_000);
             true
         }
-        fn common_version(&self) -> u64 {
+        fn packet_cache_epoch(&self) -> u64 {
             self.version
         }
-        fn common_clients(&self) -> &[Network] {
+        fn packet_cache_clients(&self) -> &[Network] {
             &self.clients
         }
         fn count_packet_cache_hits(
@@ -282,7 +282,7 @@ mod tests {
             _: Instant,
             transport: ClientTransport,
             _: &[u8],
-            _: CommonAnswerKind,
+            _: PacketCacheEntryKind,
             hits: PacketCacheHits,
         ) {
             self.hits.push((transport, hits));
@@ -307,10 +307,10 @@ mod tests {
         fn post(&self, _: &Client, _: &[u8]) -> bool {
             unreachable!("the cache posts no queries")
         }
-        fn owner(&self, message: &[u8]) -> usize {
+        fn home_worker(&self, message: &[u8]) -> usize {
             message.len() % 2
         }
-        fn common_version(&self, worker: usize) -> u64 {
+        fn packet_cache_epoch(&self, worker: usize) -> u64 {
             self.0.lock().unwrap().machines[worker].version
         }
         fn submit(&self, task: PacketCacheTask) -> bool {
@@ -400,7 +400,7 @@ mod tests {
             cache.answer(&workers, &client("2001:db8::9"), &query("www")).is_some(),
             "another worker's version"
         );
-        workers.change(|state| state.machines[OWNER].version = datapath::NO_COMMON_ANSWERS);
+        workers.change(|state| state.machines[OWNER].version = datapath::NO_PACKET_CACHE);
         assert!(cache.answer(&workers, &client("2001:db8::9"), &query("www")).is_none());
         workers.change(|state| {
             state.machines[OWNER].version = 4;

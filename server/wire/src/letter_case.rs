@@ -7,37 +7,37 @@
 
 use crate::header::{self, HEADER};
 use crate::limits::MAX_NAME;
-use crate::message::{Message, Places};
+use crate::message::{Message, SectionOffsets};
 use crate::name::{POINTER, after_name, fold};
 use crate::rdata::layout;
 use crate::record::Records;
 
 /// Converts the question's name to lower case, and the end of each name in the records that repeats the labels at the end of
-/// the question's name octet for octet and without a pointer. `bytes` are those that `places` came from.
+/// the question's name octet for octet and without a pointer. `bytes` are those that `offsets` came from.
 ///
 /// # Panics
 ///
 /// If `bytes` is shorter than the question.
 #[inline]
-pub fn lower_question(bytes: &mut [u8], places: Places) -> Message<'_> {
-    if places.has_whole_names {
-        lower_copies(bytes, &places);
+pub fn lower_question(bytes: &mut [u8], offsets: SectionOffsets) -> Message<'_> {
+    if offsets.has_whole_names {
+        lower_copies(bytes, &offsets);
     }
     // Letters are neither lengths nor pointers, so every name stays well formed, also one that a pointer leads to.
-    fold(&mut bytes[HEADER..places.question_end() - 4]);
-    Message { bytes, places }
+    fold(&mut bytes[HEADER..offsets.question_end() - 4]);
+    Message { bytes, offsets }
 }
 
 #[cold]
 #[inline(never)]
-fn lower_copies(bytes: &mut [u8], places: &Places) {
+fn lower_copies(bytes: &mut [u8], offsets: &SectionOffsets) {
     let mut room = [0; MAX_NAME];
-    let length = places.question_end() - 4 - HEADER;
+    let length = offsets.question_end() - 4 - HEADER;
     let question = &mut room[..length];
     question.copy_from_slice(&bytes[HEADER..HEADER + length]);
     let question = &*question;
     let records = [header::ancount(bytes), header::nscount(bytes), header::arcount(bytes)];
-    let mut at = places.question_end();
+    let mut at = offsets.question_end();
     for _ in 0..records.into_iter().map(usize::from).sum() {
         let Some(record) = Records::new(bytes, at, 1).next() else { return };
         let (rdata_start, end) = (record.rdata_start(), record.end());
@@ -90,9 +90,9 @@ mod tests {
         bytes[7] = answers;
         records.iter().for_each(|part| bytes.extend_from_slice(part));
         let before = bytes.clone();
-        let places = Message::parse(&bytes).unwrap().places();
-        let message = lower_question(&mut bytes, places);
-        assert_eq!(Message::parse(message.bytes()).unwrap().places(), places);
+        let offsets = Message::parse(&bytes).unwrap().offsets();
+        let message = lower_question(&mut bytes, offsets);
+        assert_eq!(Message::parse(message.bytes()).unwrap().offsets(), offsets);
         assert!(message.bytes().eq_ignore_ascii_case(&before));
         assert_eq!(message.question(), b"\x03www\x07example\0\0\x01\0\x01");
         let shown = message.records(Section::Answer).map(|record| match record.target() {

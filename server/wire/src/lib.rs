@@ -34,7 +34,7 @@ pub use edns::{
 pub use header::{Flags, HEADER};
 pub use letter_case::lower_question;
 pub use limits::MAX_NAME;
-pub use message::{Malformed, Message, Places, Section};
+pub use message::{Malformed, Message, Section, SectionOffsets};
 pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};
 pub use record::{Record, Records};
 pub use types::{Class, Opcode, Rcode, Type};

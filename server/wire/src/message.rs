@@ -49,13 +49,13 @@ pub enum Malformed {
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) places: Places,
+    pub(crate) offsets: SectionOffsets,
 }
 
 /// Result of the walk over a message, without the octets. It stays valid while only letters of names change their case
 /// ([`lower_question`](crate::letter_case::lower_question)). Positions have 32 bits, as a message is copied more often than read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct SectionOffsets {
     /// Starts of the sections. The first is also the end of the question.
     pub(crate) starts: [u32; 3],
     pub(crate) end: u32,
@@ -71,11 +71,11 @@ pub struct Places {
     pub(crate) has_cname: bool,
 }
 
-impl Places {
+impl SectionOffsets {
     /// The places of a message that ends with its question.
     #[inline]
-    pub(crate) fn without_records(question_end: usize) -> Places {
-        Places {
+    pub(crate) fn without_records(question_end: usize) -> SectionOffsets {
+        SectionOffsets {
             starts: [question_end as u32; 3],
             end: question_end as u32,
             opt: (0, 0),
@@ -123,8 +123,8 @@ impl<'a> Message<'a> {
 
     /// Places of the parts of the message, without its octets.
     #[inline]
-    pub fn places(&self) -> Places {
-        self.places
+    pub fn offsets(&self) -> SectionOffsets {
+        self.offsets
     }
 
     /// All octets, including those after the last record.
@@ -135,7 +135,7 @@ impl<'a> Message<'a> {
 
     #[inline]
     fn question_end(&self) -> usize {
-        self.places.question_end()
+        self.offsets.question_end()
     }
 
     /// Message ID.
@@ -159,7 +159,7 @@ impl<'a> Message<'a> {
     /// Response code, with the upper bits of the OPT record if there is one.
     #[inline]
     pub fn rcode(&self) -> Rcode {
-        Rcode(u16::from(self.places.extended_rcode) << 4 | self.flags().rcode().0)
+        Rcode(u16::from(self.offsets.extended_rcode) << 4 | self.flags().rcode().0)
     }
 
     /// True if the QR bit is set.
@@ -215,7 +215,7 @@ impl<'a> Message<'a> {
     /// True if one of the records is a CNAME record. Most answers have none, so that there is no alias to look for.
     #[inline]
     pub fn has_cname(&self) -> bool {
-        self.places.has_cname
+        self.offsets.has_cname
     }
 
     /// Number of records in a section.
@@ -237,31 +237,31 @@ impl<'a> Message<'a> {
     /// Start of a section, which is the end of the one before it.
     #[inline]
     pub fn section_start(&self, section: Section) -> usize {
-        self.places.starts[section as usize] as usize
+        self.offsets.starts[section as usize] as usize
     }
 
     /// True if a name is compressed with anything but the question's name: with another name, or with other octets in
     /// the records.
     #[inline]
     pub fn points_behind_question(&self) -> bool {
-        self.places.furthest as usize > self.question_end() - 4
+        self.offsets.furthest as usize > self.question_end() - 4
     }
 
     /// End of the last record.
     #[inline]
     pub fn end(&self) -> usize {
-        self.places.end as usize
+        self.offsets.end as usize
     }
 
     /// OPT record, if there is one.
     #[inline]
     pub fn opt(&self) -> Option<Opt<'a>> {
-        Opt::new(self.bytes.get(self.places.opt.0 as usize..self.places.opt.1 as usize)?)
+        Opt::new(self.bytes.get(self.offsets.opt.0 as usize..self.offsets.opt.1 as usize)?)
     }
 
     /// Start of the OPT record, if there is one. It can be cut off there if it ends at [`Message::end`].
     #[inline]
     pub fn opt_start(&self) -> Option<usize> {
-        (self.places.opt.0 != 0).then_some(self.places.opt.0 as usize)
+        (self.offsets.opt.0 != 0).then_some(self.offsets.opt.0 as usize)
     }
 }

@@ -9,7 +9,7 @@
 use crate::edns::Options;
 use crate::header::{self, HEADER};
 use crate::limits::{MAX_LABEL, MAX_NAME, MAX_POINTERS, MAX_POSITION, POINTER_REACH, STEP_BUDGET};
-use crate::message::{Malformed, Message, Places, Section};
+use crate::message::{Malformed, Message, Section, SectionOffsets};
 use crate::name::{self, POINTER};
 use crate::rdata::{After, RdataLayout, layout};
 use crate::record::FIXED;
@@ -57,7 +57,7 @@ pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Messa
     let counts = [header::ancount(bytes), header::nscount(bytes), header::arcount(bytes)];
     // Many queries have no records.
     if counts == [0; 3] {
-        return Ok(Message { bytes, places: Places::without_records(question_end) });
+        return Ok(Message { bytes, offsets: SectionOffsets::without_records(question_end) });
     }
     parse_records(bytes, question_end, counts, steps)
 }
@@ -71,9 +71,9 @@ fn parse_records<'a, S: Steps>(
 ) -> Result<Message<'a>, Malformed> {
     let mut walk =
         Walk::new(bytes, StepBudget { left: STEP_BUDGET, is_spent: false, question_end }, &mut *steps);
-    let mut places = Places::without_records(question_end);
-    match walk.sections(counts, &mut places) {
-        Ok(()) => Ok(Message { bytes, places }),
+    let mut offsets = SectionOffsets::without_records(question_end);
+    match walk.sections(counts, &mut offsets) {
+        Ok(()) => Ok(Message { bytes, offsets }),
         Err(_) if walk.pointer_targets.is_spent => parse_with_table(bytes, question_end, counts, steps),
         Err(malformed) => Err(malformed),
     }
@@ -89,9 +89,9 @@ fn parse_with_table<'a, S: Steps>(
 ) -> Result<Message<'a>, Malformed> {
     let mut walk =
         Walk::new(bytes, MemoTable { names: [KnownName::UNKNOWN; POINTER_REACH], question_end }, steps);
-    let mut places = Places::without_records(question_end);
-    walk.sections(counts, &mut places)?;
-    Ok(Message { bytes, places })
+    let mut offsets = SectionOffsets::without_records(question_end);
+    walk.sections(counts, &mut offsets)?;
+    Ok(Message { bytes, offsets })
 }
 
 struct Walk<'a, 's, T, S> {
@@ -136,10 +136,10 @@ impl<'a, 's, T: PointerTargets, S: Steps> Walk<'a, 's, T, S> {
         }
     }
 
-    /// Walks the sections after the question. `places` is written at the end, all at once.
+    /// Walks the sections after the question. `offsets` is written at the end, all at once.
     #[inline(always)]
-    fn sections(&mut self, counts: [u16; 3], places: &mut Places) -> Result<(), Malformed> {
-        let mut at = places.question_end();
+    fn sections(&mut self, counts: [u16; 3], offsets: &mut SectionOffsets) -> Result<(), Malformed> {
+        let mut at = offsets.question_end();
         let (mut starts, mut opt) = ((0, 0, 0), (0, 0));
         for (section, count) in counts.into_iter().enumerate() {
             // Three variables and no array, so that the starts stay in registers.
@@ -149,7 +149,7 @@ impl<'a, 's, T: PointerTargets, S: Steps> Walk<'a, 's, T, S> {
                 at = self.record(at, may_have_opt.then_some(&mut opt))?;
             }
         }
-        *places = Places {
+        *offsets = SectionOffsets {
             starts: [starts.0, starts.1, starts.2],
             end: at as u32,
             opt,
@@ -530,10 +530,10 @@ mod tests {
             let bytes = tangle(&mut next);
             let question_end = HEADER + name::name_len(&bytes[HEADER..]).unwrap() + 4;
             let counts = [header::ancount(&bytes), header::nscount(&bytes), header::arcount(&bytes)];
-            let (mut steps, mut places) = (0u64, Places::without_records(question_end));
+            let (mut steps, mut offsets) = (0u64, SectionOffsets::without_records(question_end));
             let mut plain_walk =
                 Walk::new(&bytes, StepBudget { left: u32::MAX, is_spent: false, question_end }, &mut steps);
-            let plain = plain_walk.sections(counts, &mut places);
+            let plain = plain_walk.sections(counts, &mut offsets);
             assert!(!plain_walk.pointer_targets.is_spent, "a chain of backward pointers ended");
             let with_table = parse_with_table(&bytes, question_end, counts, &mut ());
             assert_eq!(plain.err(), with_table.err(), "{bytes:02x?}");

@@ -3,7 +3,7 @@
 
 use crate::input::InputReader;
 use engine::cache::Cache;
-use engine::cache::entry::{self, Body, EntryKind, Facts};
+use engine::cache::entry::{self, EntryKind, EntryMessage, EntryMeta};
 use engine::reasons::AnswerReason;
 use engine::{Instant, Span};
 use std::collections::HashMap;
@@ -74,9 +74,9 @@ pub fn run(input: &[u8]) {
             0..8 => {
                 let (length, ttls) = (usize::from(reader.next_u16()) % 3000, reader.below(5));
                 let message = message(&name, length, now.0);
-                let facts = facts(now, reader.octet());
-                let body = Body::of(&message).expect("a header");
-                assert_eq!(cache.put(now, &key, &facts, &[30, 40, 50, 60][..ttls], body), before);
+                let meta = meta(now, reader.octet());
+                let body = EntryMessage::of(&message).expect("a header");
+                assert_eq!(cache.put(now, &key, &meta, &[30, 40, 50, 60][..ttls], body), before);
                 last.insert(number, message);
             }
             8 => {
@@ -136,8 +136,8 @@ fn check_all(cache: &Cache, last: &HashMap<KeyNumber, Vec<u8>>, collides: bool) 
     assert_eq!(found, cache.len(), "an entry that nobody put");
 }
 
-fn facts(now: Instant, bits: u8) -> Facts {
-    Facts {
+fn meta(now: Instant, bits: u8) -> EntryMeta {
+    EntryMeta {
         stored: now,
         expires: now + Span::from_secs(u64::from(bits >> 2)),
         born: now,

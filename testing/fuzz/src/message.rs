@@ -51,10 +51,10 @@ fn agree(bytes: &[u8]) -> Option<View> {
 /// Lowers the letter case of the question's name: only letters of names change, and the message stays as well formed as it was.
 fn lower_question(message: &Message<'_>) {
     let mut bytes = message.bytes().to_vec();
-    let lowered = wire::lower_question(&mut bytes, message.places());
+    let lowered = wire::lower_question(&mut bytes, message.offsets());
     assert!(lowered.bytes().eq_ignore_ascii_case(message.bytes()));
     assert!(!lowered.qname().iter().any(u8::is_ascii_uppercase));
-    assert_eq!(Message::parse(lowered.bytes()).map(|again| again.places()), Ok(message.places()));
+    assert_eq!(Message::parse(lowered.bytes()).map(|again| again.offsets()), Ok(message.offsets()));
     for section in readers::SECTIONS {
         for (before, after) in message.records(section).zip(lowered.records(section)) {
             assert_eq!((before.rtype, before.class, before.ttl), (after.rtype, after.class, after.ttl));
@@ -107,14 +107,14 @@ fn rebuild(message: &Message<'_>, mut said: View) {
 /// Every message has one owner among the workers, independent of its letter case.
 fn steer(input: &[u8]) {
     let seed = Seed::from(0x9e37_79b9_85eb_ca6b);
-    let owner = datapath::owner(input, seed, 7);
+    let owner = datapath::home_worker(input, seed, 7);
     assert!(owner < 7);
     if let Ok(message) = Message::parse(input) {
         let name = 12..12 + message.qname().len();
         let mut other = input.to_vec();
         other[name.clone()].make_ascii_uppercase();
-        assert_eq!(datapath::owner(&other, seed, 7), owner, "{input:02x?}");
+        assert_eq!(datapath::home_worker(&other, seed, 7), owner, "{input:02x?}");
         other[name].make_ascii_lowercase();
-        assert_eq!(datapath::owner(&other, seed, 7), owner, "{input:02x?}");
+        assert_eq!(datapath::home_worker(&other, seed, 7), owner, "{input:02x?}");
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::client_view::Seen;
 use crate::config::Config;
+use crate::ground_truth::NameId;
 use crate::pending::Pending;
 use crate::policy::Rule;
 use crate::timeline::{Key, Timeline};
-use crate::truth::NameId;
 use core::cell::Cell;
 use std::net::IpAddr;
 

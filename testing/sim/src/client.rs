@@ -1,8 +1,8 @@
 //! The simulated clients and their queries.
 
+use crate::ground_truth::{A, AAAA, Bits, GroundTruth, NameId, PTR, TXT};
 use crate::message::{self, COOKIE_OPTION, QUESTION_OFFSET};
 use crate::rng::Rng;
-use crate::truth::{A, AAAA, Bits, NameId, PTR, TXT, Truth};
 use engine::ClientTransport;
 use engine::{Client, Proxy};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -129,14 +129,14 @@ impl Clients {
     }
 
     /// Draws the next query.
-    pub fn draw_query(&self, truth: &Truth, rng: &mut Rng) -> ClientQuery {
-        let count = truth.names.len() as u64;
+    pub fn draw_query(&self, ground_truth: &GroundTruth, rng: &mut Rng) -> ClientQuery {
+        let count = ground_truth.names.len() as u64;
         // The multiplication spreads popular ranks over all kinds of names.
         let rank = if self.zipf { rng.zipf(count) } else { rng.below(count) };
         let mut name = (rank.wrapping_mul(7919) % count) as NameId;
         let mut rtype = *rng.choose(&[AAAA, AAAA, AAAA, AAAA, AAAA, AAAA, A, A, TXT]);
         if rng.permille(self.arpa) {
-            let arpa_names = truth.arpa_ids();
+            let arpa_names = ground_truth.arpa_ids();
             name = arpa_names.start + rng.below(u64::from(arpa_names.end - arpa_names.start)) as NameId;
             rtype = *rng.choose(&[PTR, PTR, PTR, AAAA, A, TXT]);
         }
@@ -153,12 +153,12 @@ impl Clients {
             ad: rng.permille(80),
             dnssec_ok: edns.is_some_and(|edns| edns.1),
         };
-        self.write(truth, rng, name, rtype, bits, edns)
+        self.write(ground_truth, rng, name, rtype, bits, edns)
     }
 
     fn write(
         &self,
-        truth: &Truth,
+        ground_truth: &GroundTruth,
         rng: &mut Rng,
         name: NameId,
         rtype: u16,
@@ -173,7 +173,7 @@ impl Clients {
         bytes.extend(flags.to_be_bytes());
         bytes.extend([0, 1, 0, 0, 0, 0, 0, 0]);
         let case = if rng.permille(500) { rng.next_u64() } else { 0 };
-        let letters = truth.name(name).wire.iter().enumerate().map(|(place, &octet)| {
+        let letters = ground_truth.name(name).wire.iter().enumerate().map(|(place, &octet)| {
             if case >> (place % 64) & 1 == 1 { octet.to_ascii_uppercase() } else { octet }
         });
         bytes.extend(letters);

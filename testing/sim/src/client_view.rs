@@ -1,7 +1,7 @@
 //! Answers as a client reads them. The parser is independent of the engine's.
 
+use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, NameId, OPT, PTR, RRSIG, SOA};
 use crate::message::COOKIE_OPTION;
-use crate::truth::{A, AAAA, CNAME, NameId, OPT, PTR, RRSIG, SOA, Truth};
 
 /// Number of an owner or target that is no name of the world.
 pub const UNKNOWN_NAME: NameId = NameId::MAX;
@@ -72,7 +72,7 @@ impl Seen {
 /// # Errors
 ///
 /// The first malformed part: the message ends before it, a name is malformed, or a record is one that the world does not have.
-pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
+pub fn parse_answer(ground_truth: &GroundTruth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
     let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
     let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };
     let mut at = 12 + question;
@@ -102,12 +102,12 @@ pub fn parse_answer(truth: &Truth, bytes: &[u8], question: usize) -> Result<Seen
             if class != 1 {
                 return Err("a record of another class");
             }
-            let owner = truth.find(&name).unwrap_or(UNKNOWN_NAME);
+            let owner = ground_truth.find(&name).unwrap_or(UNKNOWN_NAME);
             let mut target = || {
                 if read_name(bytes, start, &mut name)? != at {
                     return Err("a target of another length");
                 }
-                Ok(truth.find(&name).unwrap_or(UNKNOWN_NAME))
+                Ok(ground_truth.find(&name).unwrap_or(UNKNOWN_NAME))
             };
             match (section, rtype) {
                 (0, CNAME) => seen.edges.push((owner, target()?, ttl)),

@@ -1,18 +1,18 @@
-//! Comparison of an answer with the legs that it may be made of: addresses, CNAME records, TTLs, SOA record, AD, truncation.
-//! Which legs these are is decided by [`crate::oracle`].
+//! Comparison of an answer with the lookups that it may be made of: addresses, CNAME records, TTLs, SOA record, AD, truncation.
+//! Which lookups these are is decided by [`crate::oracle`].
 
 use crate::case::Case;
 use crate::config::Config;
-use crate::leg::{Leg, possible_legs};
-use crate::truth::{AAAA, NameId, Said};
+use crate::ground_truth::{AAAA, NameId, Said};
+use crate::lookup::{LookupReport, possible_lookups};
 
 /// The TTL bound of a synthesis when the AAAA reply has no SOA record, seconds (RFC 6147 section 5.1.7).
 const TTL_WITHOUT_SOA: u32 = 600;
 
-/// The AAAA leg after which AAAA records are synthesized.
+/// The AAAA lookup after which AAAA records are synthesized.
 #[derive(Clone, Copy)]
 pub(crate) struct Aaaa<'a> {
-    pub(crate) leg: &'a Leg<'a>,
+    pub(crate) lookup: &'a LookupReport<'a>,
     /// The reply has no AAAA record, rather than a failure or excluded ones.
     pub(crate) is_nodata: bool,
     /// The configuration that decided on the synthesis.
@@ -22,21 +22,21 @@ pub(crate) struct Aaaa<'a> {
 impl Aaaa<'_> {
     /// True if the reply is authenticated (AD) by a trusted upstream.
     pub(crate) fn is_secure(&self) -> bool {
-        self.leg.reply.is_some_and(|said| said.ad && said.rcode == 0) && self.decided_by.trust
+        self.lookup.reply.is_some_and(|said| said.ad && said.rcode == 0) && self.decided_by.trust
     }
 }
 
-/// True if the answer is synthesized from the last of the legs, the A leg, behind the CNAME records of the legs before it.
+/// True if the answer is synthesized from the last of the lookups, the A lookup, behind the CNAME records of the lookups before it.
 /// `name`: owner of the A query; `config`: the configuration that wrote the answer.
 pub(crate) fn is_synthesized<'a>(
     case: &Case<'a>,
     name: NameId,
-    legs: &[Leg<'a>],
+    lookups: &[LookupReport<'a>],
     aaaa: Aaaa<'_>,
     config: &Config,
 ) -> bool {
     let answer = case.answer;
-    let Some((last, before)) = legs.split_last() else { return false };
+    let Some((last, before)) = lookups.split_last() else { return false };
     let Some(said) = last.reply else { return false };
     let wanted: Vec<[u8; 16]> =
         embedded_addresses(case, said, config).into_iter().map(|(_, synthesized)| synthesized).collect();
@@ -44,19 +44,19 @@ pub(crate) fn is_synthesized<'a>(
         return true;
     }
     let may_be_cached = config.cache > 0 && case.query.bits.rd && before.is_empty();
-    let (mut low, mut high) = negative_ttl(case, aaaa.leg, may_be_cached, aaaa.decided_by);
+    let (mut low, mut high) = negative_ttl(case, aaaa.lookup, may_be_cached, aaaa.decided_by);
     let (a_low, a_high) = last.ttl(said.ttl);
-    // The TTL of a cached synthesis counts whole seconds since it was made, and so do the TTLs of its legs: one may be lost.
+    // The TTL of a cached synthesis counts whole seconds since it was made, and so do the TTLs of its lookups: one may be lost.
     let slack = u32::from(may_be_cached);
     (low, high) = (low.min(a_low), high.min(a_high.saturating_add(slack)));
-    if answer.rcode() != 0 || !has_aliases(case, legs) || !answer.v4.is_empty() {
+    if answer.rcode() != 0 || !has_aliases(case, lookups) || !answer.v4.is_empty() {
         return false;
     }
     let end = said.end(name);
     let is_secure = aaaa.is_secure()
         && said.ad
         && config.trust
-        && before.iter().all(Leg::is_secure)
+        && before.iter().all(LookupReport::is_secure)
         && case.query.bits.dnssec_ok
         && !case.query.bits.cd;
     if answer.is_truncated() {
@@ -64,7 +64,7 @@ pub(crate) fn is_synthesized<'a>(
         let is_whole = answer.v6.is_empty() || answer.v6.len() == wanted.len();
         return is_whole
             && answer.v6.iter().all(|record| wanted.contains(&record.2))
-            && may_be_truncated(case, legs, wanted.len());
+            && may_be_truncated(case, lookups, wanted.len());
     }
     answer.v6.iter().map(|record| &record.2).eq(&wanted)
         && answer.v6.iter().all(|&(owner, ttl, _)| owner == end && (low..=high).contains(&ttl))
@@ -92,14 +92,14 @@ pub(crate) fn embedded_addresses(case: &Case<'_>, said: &Said, config: &Config) 
     wanted
 }
 
-/// True if the answer is the one for a name whose addresses may not be embedded: that of the AAAA leg, for its SOA record.
-fn is_empty_answer<'a>(case: &Case<'a>, name: NameId, before: &[Leg<'a>], config: &Config) -> bool {
-    let mut legs = before.to_vec();
-    possible_legs(case, case.key(name, AAAA)).into_iter().any(|leg| match leg.reply {
+/// True if the answer is the one for a name whose addresses may not be embedded: that of the AAAA lookup, for its SOA record.
+fn is_empty_answer<'a>(case: &Case<'a>, name: NameId, before: &[LookupReport<'a>], config: &Config) -> bool {
+    let mut lookups = before.to_vec();
+    possible_lookups(case, case.key(name, AAAA)).into_iter().any(|lookup| match lookup.reply {
         Some(said) if said.rcode == 0 => {
-            legs.push(leg);
-            let is_forwarded = is_forwarded(case, &legs, true, true, config);
-            legs.pop();
+            lookups.push(lookup);
+            let is_forwarded = is_forwarded(case, &lookups, true, true, config);
+            lookups.pop();
             is_forwarded
         }
         // The CNAME records that led to the name are known even if the SOA record is not.
@@ -107,8 +107,13 @@ fn is_empty_answer<'a>(case: &Case<'a>, name: NameId, before: &[Leg<'a>], config
     })
 }
 
-/// Least and greatest TTL bound that the AAAA leg sets. `may_be_cached`: the synthesis may have been made some time ago.
-fn negative_ttl(case: &Case<'_>, aaaa: &Leg<'_>, may_be_cached: bool, config: &Config) -> (u32, u32) {
+/// Least and greatest TTL bound that the AAAA lookup sets. `may_be_cached`: the synthesis may have been made some time ago.
+fn negative_ttl(
+    case: &Case<'_>,
+    aaaa: &LookupReport<'_>,
+    may_be_cached: bool,
+    config: &Config,
+) -> (u32, u32) {
     let least = if config.cache > 0 && case.query.bits.rd { config.ttl_range.0 } else { 0 };
     let age = if may_be_cached { aaaa.age_secs() } else { 0 };
     let Some((ttl, minimum)) = aaaa.reply.and_then(|said| said.soa) else {
@@ -120,19 +125,19 @@ fn negative_ttl(case: &Case<'_>, aaaa: &Leg<'_>, may_be_cached: bool, config: &C
     (low, high.min(minimum).max(least).saturating_add(u32::from(may_be_cached)))
 }
 
-/// True if the answer is the reply of the last leg, behind the CNAME records of the legs before it. `is_filtered`: excluded
+/// True if the answer is the reply of the last lookup, behind the CNAME records of the lookups before it. `is_filtered`: excluded
 /// addresses are left out. `is_proved`: an AD of the reply is also true of the answer.
 pub(crate) fn is_forwarded(
     case: &Case<'_>,
-    legs: &[Leg<'_>],
+    lookups: &[LookupReport<'_>],
     is_filtered: bool,
     is_proved: bool,
     config: &Config,
 ) -> bool {
     let answer = case.answer;
-    let Some((last, before)) = legs.split_last() else { return false };
+    let Some((last, before)) = lookups.split_last() else { return false };
     let Some(said) = last.reply else { return false };
-    if u16::from(said.rcode) != answer.rcode() || !has_aliases(case, legs) {
+    if u16::from(said.rcode) != answer.rcode() || !has_aliases(case, lookups) {
         return false;
     }
     let keeps = |address: &&[u8; 16]| !(is_filtered && config.excludes(address));
@@ -144,7 +149,7 @@ pub(crate) fn is_forwarded(
             && answer.v4.iter().all(|record| said.v4.contains(&record.2))
             && is_whole(answer.v6.len(), v6.len())
             && is_whole(answer.v4.len(), said.v4.len())
-            && may_be_truncated(case, legs, said.v4.len() + v6.len());
+            && may_be_truncated(case, lookups, said.v4.len() + v6.len());
     }
     let (low, high) = last.ttl(said.ttl);
     let end =
@@ -157,7 +162,7 @@ pub(crate) fn is_forwarded(
         && (case.query.bits.ad || case.query.bits.dnssec_ok)
         && is_proved
         && !has_lost_some
-        && before.iter().all(Leg::is_secure);
+        && before.iter().all(LookupReport::is_secure);
     let has_pointer = answer.pointers.iter().map(|record| record.2).eq(said.pointer)
         && answer.pointers.iter().all(|&(owner, ttl, _)| fits(owner, ttl));
     has_pointer
@@ -170,23 +175,23 @@ pub(crate) fn is_forwarded(
         && answer.ad() == ad
 }
 
-fn has_soa(case: &Case<'_>, leg: &Leg<'_>, said: &Said) -> bool {
+fn has_soa(case: &Case<'_>, lookup: &LookupReport<'_>, said: &Said) -> bool {
     match (case.answer.soa, said.soa) {
         (None, None) => true,
         (Some((ttl, minimum)), Some((said_ttl, said_minimum))) => {
-            let (low, high) = leg.soa_ttl(said_ttl);
+            let (low, high) = lookup.soa_ttl(said_ttl);
             (low..=high).contains(&ttl) && minimum == said_minimum
         }
         _ => false,
     }
 }
 
-/// True if the CNAME records of the answer are those of the legs, with possible TTLs.
-pub(crate) fn has_aliases(case: &Case<'_>, legs: &[Leg<'_>]) -> bool {
+/// True if the CNAME records of the answer are those of the lookups, with possible TTLs.
+pub(crate) fn has_aliases(case: &Case<'_>, lookups: &[LookupReport<'_>]) -> bool {
     let mut wanted = vec![];
-    for leg in legs {
-        for &(owner, target, ttl) in leg.edges() {
-            let (low, high) = leg.ttl(ttl);
+    for lookup in lookups {
+        for &(owner, target, ttl) in lookup.edges() {
+            let (low, high) = lookup.ttl(ttl);
             wanted.push((owner, target, low, high.saturating_add(1)));
         }
     }
@@ -201,10 +206,10 @@ pub(crate) fn has_aliases(case: &Case<'_>, legs: &[Leg<'_>]) -> bool {
 }
 
 /// True if this many address records may be too long for the client.
-pub(crate) fn may_be_truncated(case: &Case<'_>, legs: &[Leg<'_>], addresses: usize) -> bool {
+pub(crate) fn may_be_truncated(case: &Case<'_>, lookups: &[LookupReport<'_>], addresses: usize) -> bool {
     // Names have at most 30 octets here; this estimate assumes no compression.
     const NAME: usize = 32;
-    let edges: usize = legs.iter().filter_map(|leg| leg.reply).map(|said| said.edges.len()).sum();
+    let edges: usize = lookups.iter().filter_map(|lookup| lookup.reply).map(|said| said.edges.len()).sum();
     let most = 12
         + case.query.question.len()
         + addresses * (NAME + 26)
@@ -216,16 +221,16 @@ pub(crate) fn may_be_truncated(case: &Case<'_>, legs: &[Leg<'_>], addresses: usi
     !case.query.tcp && most > case.limit
 }
 
-/// True if the answer has the CNAME records of these legs and no other records.
-fn has_only_aliases(case: &Case<'_>, legs: &[Leg<'_>]) -> bool {
+/// True if the answer has the CNAME records of these lookups and no other records.
+fn has_only_aliases(case: &Case<'_>, lookups: &[LookupReport<'_>]) -> bool {
     let answer = case.answer;
-    let has_room = !answer.is_truncated() || may_be_truncated(case, legs, 0);
+    let has_room = !answer.is_truncated() || may_be_truncated(case, lookups, 0);
     answer.rcode() == 0
         && answer.v4.is_empty()
         && answer.v6.is_empty()
         && !answer.ad()
         && answer.soa.is_none()
-        && has_aliases(case, legs)
+        && has_aliases(case, lookups)
         && has_room
 }
 

@@ -1,11 +1,11 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
+use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
-use crate::truth::{MILLI, NameId, SECOND, Truth, ZONES, zone_of};
 use engine::dns64::rules::{Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
@@ -48,7 +48,7 @@ pub struct Config {
     pub servers: [Vec<SocketAddr>; 2],
     /// Choice of the first server.
     pub select: Select,
-    /// Longest timeout of one try, nanoseconds.
+    /// Longest timeout of one attempt, nanoseconds.
     pub timeout: u64,
     /// Tries of one query.
     pub tries: u8,
@@ -202,9 +202,9 @@ impl Config {
     }
 
     /// Computes all local answers. They follow from local data, prefixes and the treatment of reverse names.
-    pub fn prepare(&mut self, truth: &Truth) {
+    pub fn prepare(&mut self, ground_truth: &GroundTruth) {
         let prefixes: Vec<Prefix> = self.all_prefixes().copied().collect();
-        self.own.prepare(truth, &prefixes, self.reverse);
+        self.own.prepare(ground_truth, &prefixes, self.reverse);
     }
 
     fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
@@ -234,7 +234,7 @@ impl Config {
     }
 
     /// The configuration as settings of the engine.
-    pub fn to_engine(&self, truth: &Truth) -> Settings {
+    pub fn to_engine(&self, ground_truth: &GroundTruth) -> Settings {
         Settings {
             allow: Networks(if self.closed {
                 networks(&[("2001:db8:c::", 48), ("10.0.0.0", 8)])
@@ -242,9 +242,9 @@ impl Config {
                 networks(&EVERYWHERE)
             }),
             upstream: self.upstream(),
-            local_data: Arc::new(self.own.to_engine(truth)),
+            local_data: Arc::new(self.own.to_engine(ground_truth)),
             server_names: Default::default(),
-            rpz: Arc::new(self.policy.to_engine(truth)),
+            rpz: Arc::new(self.policy.to_engine(ground_truth)),
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,

@@ -4,17 +4,17 @@
 use crate::client::ClientQuery;
 use crate::config::server_address;
 use crate::cookie::draw_cookie;
+use crate::ground_truth::{Bits, MILLI, SECOND, Said};
 use crate::judge;
-use crate::leg::life;
+use crate::lookup::life;
 use crate::message::QUESTION_OFFSET;
+use crate::network_faults::{Mood, SERVERS};
 use crate::outbox::{SentQuery, instant};
 use crate::pending::Pending;
 use crate::rate_check::submit;
-use crate::siege::rejected_replies;
+use crate::spoofing::rejected_replies;
 use crate::timeline::{Heard, Key};
-use crate::truth::{Bits, MILLI, SECOND, Said};
 use crate::upstream::{Arrival, Delivery, Path, deliver, has_no_opt, question_key};
-use crate::weather::{Mood, SERVERS};
 use crate::world::{Admission, Event, NO_TOKEN, Tally, Violation, World};
 use engine::{Link, Machine, Unreachable};
 use std::cmp::Reverse;
@@ -35,11 +35,11 @@ impl World {
             }
             self.now = self.now.max(next);
             self.outbox.now = self.now;
-            if self.now >= self.weather.until {
-                self.weather.change(self.now, &mut self.rng);
-                self.apply_weather();
+            if self.now >= self.network_faults.until {
+                self.network_faults.change(self.now, &mut self.rng);
+                self.apply_network_faults();
                 self.draw_missing_routes();
-                self.trace(|world| format!("weather {:?}", world.weather));
+                self.trace(|world| format!("network faults {:?}", world.network_faults));
             }
             match self.event_times.peek().filter(|Reverse((at, _))| *at <= self.now) {
                 None => self.finish_step(),
@@ -50,17 +50,17 @@ impl World {
                     }
                 }
             }
-            if self.queries_left == 0 && self.weather.until != u64::MAX {
-                self.weather.calm();
-                self.apply_weather();
+            if self.queries_left == 0 && self.network_faults.until != u64::MAX {
+                self.network_faults.calm();
+                self.apply_network_faults();
                 self.outbox.no_route.clear();
             }
             // A dead server is probed twice a second without end; at this point it has replied.
             if self.queries_left == 0
                 && self.event_times.is_empty()
                 && self.pending.is_empty()
-                && self.engine.idle()
-                && self.engine.flights() == 0
+                && self.engine.is_idle()
+                && self.engine.outbound_queries() == 0
             {
                 break;
             }
@@ -92,7 +92,7 @@ impl World {
         if self.rng.permille(3) {
             self.send_invalid_message();
         }
-        let mut query = self.clients.draw_query(&self.truth, &mut self.rng);
+        let mut query = self.clients.draw_query(&self.ground_truth, &mut self.rng);
         if self.clients.draws_cookie(&mut self.rng) {
             query.add_cookie(draw_cookie(query.client, &self.received_cookies, &mut self.rng));
         }
@@ -135,7 +135,7 @@ impl World {
     fn trace_query(&self, token: u64, query: &ClientQuery) {
         self.trace(|world| {
             let ClientQuery { client, rtype, bits, edns, tcp, .. } = query;
-            let name = &world.truth.name(query.name);
+            let name = &world.ground_truth.name(query.name);
             let text = String::from_utf8_lossy(&name.wire[1..]).replace(|c: char| c.is_control(), ".");
             format!(
                 "#{token} client {client} asks {text} {:?} type {rtype} {bits:?} EDNS {edns:?} TCP {tcp}",
@@ -184,7 +184,7 @@ impl World {
     fn send_invalid_message(&mut self) {
         let mut bytes: Vec<u8> = match self.rng.below(3) {
             0 => (0..self.rng.below(40)).map(|_| self.rng.next_u64() as u8).collect(),
-            1 => self.clients.draw_query(&self.truth, &mut self.rng).bytes,
+            1 => self.clients.draw_query(&self.ground_truth, &mut self.rng).bytes,
             _ => vec![0; self.rng.below(12) as usize],
         };
         if bytes.len() > 12 {
@@ -209,7 +209,7 @@ impl World {
 
     /// Draws reloads, cache flushes and jumps of the clock.
     fn disturb(&mut self) {
-        let share = self.weather.reload;
+        let share = self.network_faults.reload;
         if self.rng.below(1_000_000) < share {
             self.reload();
         }
@@ -240,8 +240,8 @@ impl World {
             config = before;
         }
         self.trace(|_| format!("reload {config:?}"));
-        config.prepare(&self.truth);
-        self.engine.configure(config.to_engine(&self.truth));
+        config.prepare(&self.ground_truth);
+        self.engine.configure(config.to_engine(&self.ground_truth));
         self.configs.push(config);
         self.reloaded = self.now - self.jumped;
         self.tally.reloads += 1;
@@ -252,7 +252,7 @@ impl World {
     fn draw_missing_routes(&mut self) {
         self.outbox.no_route.clear();
         for place in 0..SERVERS {
-            if self.weather.moods[place] == Mood::Unreachable && self.rng.permille(300) {
+            if self.network_faults.moods[place] == Mood::Unreachable && self.rng.permille(300) {
                 self.outbox.no_route.push(server_address(place as u64));
             }
         }
@@ -270,7 +270,12 @@ impl World {
                     self.outbox.links.remove(&via);
                 }
                 self.timeline.record_trouble(None, self.now);
-                self.engine.unreachable(instant(self.now), via, Unreachable::PortRefused, &mut self.outbox);
+                self.engine.on_link_failure(
+                    instant(self.now),
+                    via,
+                    Unreachable::PortRefused,
+                    &mut self.outbox,
+                );
             }
             Arrival::Message { mut bytes, said, to_query_without_opt } => {
                 if is_forged && link.matches_query(&bytes) {
@@ -346,16 +351,16 @@ impl World {
     /// Carries a query to its upstream, and schedules the replies.
     fn carry(&mut self, query: &SentQuery) {
         self.tally.asked += 1;
-        let key = question_key(&self.truth, &query.bytes);
+        let key = question_key(&self.ground_truth, &query.bytes);
         if let Some(key) = key {
             judge::check_upstream_query(self, key, query);
         }
         let place =
             (0..SERVERS as u64).position(|number| server_address(number) == query.upstream).unwrap_or(0);
         let ids = key.and_then(|key| self.timeline.get(key)).map_or(&[][..], |track| &track.ids);
-        let (weather, line) = (&self.weather, &mut self.lines[place]);
-        let mut path = Path { weather, line, server: place, ids };
-        let delivery = deliver(&self.truth, &mut path, query, self.now, &mut self.rng);
+        let (network_faults, line) = (&self.network_faults, &mut self.lines[place]);
+        let mut path = Path { network_faults, line, server: place, ids };
+        let delivery = deliver(&self.ground_truth, &mut path, query, self.now, &mut self.rng);
         self.trace(|_| {
             format!(
                 "asks {} {:?} {:?} {key:?}: {} {}",
@@ -391,7 +396,7 @@ impl World {
 
     fn schedule_forgeries(&mut self, key: Option<Key>, query: &SentQuery, delivery: &Delivery) {
         let within = delivery.arrivals.first().map_or(100 * MILLI, |arrival| arrival.0);
-        if !(query.over_udp && key.is_some() && self.rng.permille(self.weather.forger)) {
+        if !(query.over_udp && key.is_some() && self.rng.permille(self.network_faults.forger)) {
             return;
         }
         let forgeries = self.forger.forge_replies(query, within, &mut self.rng);

@@ -5,22 +5,22 @@ use crate::case::{Case, RpzState};
 use crate::client_view::{Seen, UNKNOWN_NAME, parse_answer};
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status, is_expected_cookie};
+use crate::ground_truth::{A, AAAA, FIRST_ARPA_ID, Kind, MILLI, SECOND, zone_of};
 use crate::message::{MARK4, MARK6, QUESTION_OFFSET, question_section};
+use crate::network_faults::SERVERS;
 use crate::outbox::{SentAnswer, SentQuery, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rate_check::check_response_rate;
 use crate::timeline::Key;
-use crate::truth::{A, AAAA, FIRST_ARPA_ID, Kind, MILLI, SECOND, zone_of};
 use crate::upstream::has_no_opt;
-use crate::weather::SERVERS;
 use crate::world::{Admission, NO_TOKEN, World};
 use core::cell::Cell;
 use engine::limits::STREAM_IDLE;
 use engine::{Counter, Machine};
 
-/// Longest time to an answer, nanoseconds: two legs, the check for a bogus answer and the AAAA question for an SOA record, each
-/// with three tries of half a second and one more over TCP.
+/// Longest time to an answer, nanoseconds: two lookups, the check for a bogus answer and the AAAA question for an SOA record, each
+/// with three attempts of half a second and one more over TCP.
 pub(crate) const DEADLINE: u64 = 12 * SECOND;
 /// Longest time to an answer for an alias, nanoseconds: each name of its chain is asked for.
 const DEADLINE_ALIAS: u64 = 9 * DEADLINE;
@@ -33,10 +33,10 @@ type Fault = (&'static str, String);
 
 /// I8: a question is not in flight twice. I2: a query goes to a server of its zone.
 pub(crate) fn check_upstream_query(world: &mut World, key: Key, query: &SentQuery) {
-    // Without an OPT record, flights that differ in DO cannot be told apart, nor can flights whose letters are not mixed.
+    // Without an OPT record, outbound queries that differ in DO cannot be told apart, nor can outbound queries whose letters are not mixed.
     let is_mixed = question_section(&query.bytes).iter().any(u8::is_ascii_uppercase);
     if !has_no_opt(&query.bytes) && is_mixed {
-        check_single_flight(world, key, query);
+        check_single_outbound_query(world, key, query);
     }
     let group = usize::from(zone_of(key.name) == 3);
     // After a reload, tries may go on at a server that is no longer configured.
@@ -45,28 +45,28 @@ pub(crate) fn check_upstream_query(world: &mut World, key: Key, query: &SentQuer
     }
 }
 
-/// All tries of one flight have the letter case of its first query, so another letter case is another flight.
-fn check_single_flight(world: &mut World, key: Key, query: &SentQuery) {
+/// All attempts of one outbound query have the letter case of its first query, so another letter case is another outbound query.
+fn check_single_outbound_query(world: &mut World, key: Key, query: &SentQuery) {
     let now = world.now;
     let (general_trouble, noise) = (world.timeline.trouble, world.timeline.noise);
     let letters = question_section(&query.bytes).to_vec();
     let track = world.timeline.track_mut(key);
-    let is_second_flight = match &track.asked {
+    let is_second_outbound_query = match &track.asked {
         Some((before, at)) if *before != letters => {
-            // Nothing arrived for the first flight, and it cannot have been given up yet.
+            // Nothing arrived for the first outbound query, and it cannot have been given up yet.
             let is_untouched =
                 track.touched.max(noise) < *at && general_trouble.is_none_or(|trouble| trouble < *at);
             is_untouched && now < at + 45 * MILLI && track.trouble.is_none_or(|trouble| trouble < *at)
         }
         _ => false,
     };
-    let is_same_flight = track.asked.as_ref().is_some_and(|(before, _)| *before == letters);
-    if !is_same_flight {
+    let is_same_outbound_query = track.asked.as_ref().is_some_and(|(before, _)| *before == letters);
+    if !is_same_outbound_query {
         track.ids.clear();
     }
     track.ids.push(u16::from_be_bytes([query.bytes[0], query.bytes[1]]));
     track.asked = Some((letters, now));
-    if is_second_flight {
+    if is_second_outbound_query {
         world.report_violation("I8", format!("{key:?} is asked twice at a time"));
     }
 }
@@ -117,7 +117,7 @@ pub(crate) fn judge_answer(world: &mut World, sent: &SentAnswer) {
     }
     let is_refused = over_limit == Some(Admission::Refused);
     if let Err((invariant, what)) = check_answer(world, &pending, &sent.bytes, has_slipped, is_refused) {
-        let kind = world.truth.name(pending.name).kind;
+        let kind = world.ground_truth.name(pending.name).kind;
         let what = format!("#{token} {kind:?} type {} {:?}: {what}", pending.rtype, pending.bits);
         world.report_violation(invariant, what);
     }
@@ -139,7 +139,7 @@ fn judge_answer_to_invalid_message(world: &mut World, sent: &SentAnswer, over_li
 
 /// True if the answer to a query may be too long for its client.
 fn has_long_data(world: &World, pending: &Pending) -> bool {
-    let kind = world.truth.name(pending.name).kind;
+    let kind = world.ground_truth.name(pending.name).kind;
     let own_size = world.configs[pending.generation..].iter().map(|config| config.udp_size).min();
     pending.edns.is_none_or(|edns| edns.0.min(own_size.unwrap_or(0)) < 1232)
         || !world.config().policy.is_empty()
@@ -147,7 +147,7 @@ fn has_long_data(world: &World, pending: &Pending) -> bool {
 }
 
 fn deadline_of(world: &World, pending: &Pending) -> u64 {
-    match world.truth.name(pending.name).kind {
+    match world.ground_truth.name(pending.name).kind {
         Kind::Alias(_) | Kind::Loose(_) | Kind::Loop(_) => DEADLINE_ALIAS,
         _ => DEADLINE,
     }
@@ -166,7 +166,7 @@ fn check_answer(
     {
         return Err(("I2", format!("ID or question differ: {bytes:02x?}")));
     }
-    let seen = parse_answer(&world.truth, bytes, pending.question.len())
+    let seen = parse_answer(&world.ground_truth, bytes, pending.question.len())
         .map_err(|error| ("I2", format!("{error}: {bytes:02x?}")))?;
     world.trace(|_| format!("answer {seen:?}"));
     let limit = check_form(world, pending, bytes, &seen)?;
@@ -317,7 +317,7 @@ fn case_of<'w>(world: &'w World, pending: &'w Pending, seen: &'w Seen, limit: us
         is_v4: world.clients.is_v4(pending.client),
         client: world.clients.address(pending.client),
         rpz: Cell::new(RpzState::Undecided),
-        is_ipv4only: world.truth.name(pending.name).kind == Kind::Ipv4Only,
+        is_ipv4only: world.ground_truth.name(pending.name).kind == Kind::Ipv4Only,
     }
 }
 
@@ -332,21 +332,21 @@ fn describe_replies(world: &World, pending: &Pending, seen: &Seen) -> String {
     )
 }
 
-/// I9: cache, pending queries, flights and links stay within their bounds.
+/// I9: cache, pending queries, outbound queries and links stay within their bounds.
 pub(crate) fn check_bounds(world: &mut World) {
     let config = world.config();
     let (octets, _) = world.engine.cached();
-    let (pending, flights, links) =
-        (world.engine.pending(), world.engine.flights(), world.engine.open_links());
+    let (pending, outbound_queries, links) =
+        (world.engine.pending(), world.engine.outbound_queries(), world.engine.open_links());
     let open = world.outbox.links.len();
     let is_beyond = octets > config.cache
         || pending > config.pending
-        || flights > 2 * config.pending + 512
+        || outbound_queries > 2 * config.pending + 512
         || links > engine::limits::LINKS
         || links != open;
     if is_beyond {
         let what = format!(
-            "{octets} octets cached, {pending} pending, {flights} flights, {links} links, {open} open"
+            "{octets} octets cached, {pending} pending, {outbound_queries} outbound queries, {links} links, {open} open"
         );
         world.report_violation("I9", what);
     }
@@ -356,9 +356,12 @@ pub(crate) fn check_bounds(world: &mut World) {
 pub(crate) fn check_end(world: &mut World) {
     check_accounting(world);
     check_unanswered(world);
-    if world.engine.pending() > 0 || world.engine.flights() > 0 {
-        let (pending, flights) = (world.engine.pending(), world.engine.flights());
-        world.report_violation("I1", format!("{pending} pending and {flights} flights at the end"));
+    if world.engine.pending() > 0 || world.engine.outbound_queries() > 0 {
+        let (pending, outbound_queries) = (world.engine.pending(), world.engine.outbound_queries());
+        world.report_violation(
+            "I1",
+            format!("{pending} pending and {outbound_queries} outbound queries at the end"),
+        );
     }
     check_cache(world);
     check_randomness(world);
@@ -387,10 +390,10 @@ fn check_accounting(world: &mut World) {
             .sum()
     };
     let dropped: u64 = [
-        Counter::DroppedRunt,
+        Counter::DroppedShort,
         Counter::DroppedResponse,
         Counter::DroppedRepeated,
-        Counter::DroppedOverdue,
+        Counter::DroppedTooLate,
         Counter::DroppedQueryRate,
         Counter::DroppedPendingPerClient,
         Counter::DroppedResponseRate,
@@ -413,7 +416,7 @@ fn check_accounting(world: &mut World) {
 
 /// I1: every query has its answer. The engine drops an answer over UDP that is overdue, and counts it.
 fn check_unanswered(world: &mut World) {
-    let overdue = world.engine.counters().get(Counter::DroppedOverdue);
+    let overdue = world.engine.counters().get(Counter::DroppedTooLate);
     let is_lost = |pending: &Pending| pending.answered == 0 && !may_be_dropped(world, pending);
     let mut lost = world.pending.iter().filter(|(_, pending)| is_lost(pending));
     let over_tcp = lost.clone().find(|(_, pending)| pending.tcp);
@@ -434,15 +437,16 @@ fn may_be_dropped(world: &World, pending: &Pending) -> bool {
 
 /// I7: no forged data are cached. Of a world with many names the first 300 are looked at.
 fn check_cache(world: &mut World) {
-    for name in 0..world.truth.names.len() {
-        let kept = world.engine.cached_entries(&world.truth.names[name].wire, None, instant(world.now));
+    for name in 0..world.ground_truth.names.len() {
+        let kept =
+            world.engine.cached_entries(&world.ground_truth.names[name].wire, None, instant(world.now));
         for message in kept.iter().filter_map(|kept| kept.message.as_ref()) {
             let has = |mark: &[u8]| message.windows(mark.len()).any(|part| part == mark);
             if has(&[0, 4, MARK4[0], MARK4[1], MARK4[2]]) || has(&MARK6) {
                 world.report_violation("I7", format!("forged data of name {name} are cached"));
             }
         }
-        if world.truth.names.len() > 300 && name > 300 {
+        if world.ground_truth.names.len() > 300 && name > 300 {
             break;
         }
     }

@@ -4,8 +4,8 @@
 //!
 //! The crate uses no sockets, no real clock and no configuration files; no other crate depends on it. Read [`world`] first (the
 //! data), then `event_loop.rs` (the order of events), `judge.rs` (the invariants) and [`oracle`] (the rules of DNS64). The
-//! world around the engine is in [`truth`], [`client`], [`upstream`], [`weather`] and [`forger`]. [`policy_worlds`] stands apart: worlds of response policy
-//! zones, without weather.
+//! world around the engine is in [`ground_truth`], [`client`], [`upstream`], [`network_faults`] and [`forger`]. [`policy_worlds`] stands apart: worlds of response policy
+//! zones, without network faults.
 //!
 //! `docs/simulation.md` of the project lists the checks, and tells how to replay a failing seed.
 #![forbid(unsafe_code)]
@@ -18,10 +18,12 @@ pub mod config;
 pub mod cookie;
 mod event_loop;
 pub mod forger;
+pub mod ground_truth;
 mod judge;
-mod leg;
 pub mod local_oracle;
+mod lookup;
 pub mod message;
+pub mod network_faults;
 pub mod oracle;
 pub mod outbox;
 pub mod pending;
@@ -34,9 +36,7 @@ pub mod reverse_name;
 pub mod rng;
 mod rpz_oracle;
 pub mod run;
-pub mod siege;
+pub mod spoofing;
 pub mod timeline;
-pub mod truth;
 pub mod upstream;
-pub mod weather;
 pub mod world;

@@ -2,10 +2,10 @@
 //! under its prefixes (RFC 6147 section 5.3.1), and `ipv4only.arpa` (RFC 8880). Each answer has the form of an upstream's reply,
 //! so that the oracle treats both alike.
 
+use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, Kind, NameId, PTR, Said, TXT};
 use crate::prefix::Prefix;
 use crate::reverse_name::in_addr;
 use crate::rng::{Rng, mix};
-use crate::truth::{A, AAAA, CNAME, Kind, NameId, PTR, Said, TXT, Truth};
 use engine::local::{LocalData, LocalRecord};
 use engine::settings::Reverse;
 use std::collections::BTreeMap;
@@ -58,13 +58,13 @@ impl Owned {
 
     /// Computes the answers to all questions that the configuration answers. `prefixes`: all prefixes of the configuration, in
     /// order; `reverse`: the treatment of the reverse names of addresses under them.
-    pub fn prepare(&mut self, truth: &Truth, prefixes: &[Prefix], reverse: Reverse) {
+    pub fn prepare(&mut self, ground_truth: &GroundTruth, prefixes: &[Prefix], reverse: Reverse) {
         let mut said = BTreeMap::new();
-        self.add_ordinary_names(truth, &mut said);
-        for name in truth.arpa_ids() {
+        self.add_ordinary_names(ground_truth, &mut said);
+        for name in ground_truth.arpa_ids() {
             for rtype in [A, AAAA, TXT, PTR] {
-                let reply = match truth.name(name).kind {
-                    Kind::Reverse(address) => reverse_reply(truth, name, address, prefixes, reverse),
+                let reply = match ground_truth.name(name).kind {
+                    Kind::Reverse(address) => reverse_reply(ground_truth, name, address, prefixes, reverse),
                     Kind::Ipv4Only => Some(ipv4only_reply(rtype, prefixes)),
                     _ => None,
                 };
@@ -76,9 +76,9 @@ impl Owned {
         self.said = said;
     }
 
-    fn add_ordinary_names(&self, truth: &Truth, said: &mut BTreeMap<(NameId, u16), Rc<Said>>) {
-        for name in 0..truth.names.len() as NameId {
-            let Some(kind) = self.kind_of(name, truth.names.len() as u64) else { continue };
+    fn add_ordinary_names(&self, ground_truth: &GroundTruth, said: &mut BTreeMap<(NameId, u16), Rc<Said>>) {
+        for name in 0..ground_truth.names.len() as NameId {
+            let Some(kind) = self.kind_of(name, ground_truth.names.len() as u64) else { continue };
             for rtype in [A, AAAA, TXT, PTR] {
                 let reply = match (kind, rtype) {
                     (LocalKind::V4 | LocalKind::Both, A) => {
@@ -124,11 +124,11 @@ impl Owned {
     }
 
     /// The local data as the engine's type.
-    pub fn to_engine(&self, truth: &Truth) -> LocalData {
+    pub fn to_engine(&self, ground_truth: &GroundTruth) -> LocalData {
         let (mut records, mut blocked) = (vec![], vec![]);
-        for name in 0..truth.names.len() as NameId {
+        for name in 0..ground_truth.names.len() as NameId {
             let mut add = |rtype: u16, rdata: &[u8]| {
-                let owner = truth.name(name).wire.clone().into();
+                let owner = ground_truth.name(name).wire.clone().into();
                 records.push(LocalRecord {
                     owner,
                     rtype: wire::Type(rtype),
@@ -136,15 +136,15 @@ impl Owned {
                     rdata: rdata.into(),
                 });
             };
-            match self.kind_of(name, truth.names.len() as u64) {
+            match self.kind_of(name, ground_truth.names.len() as u64) {
                 Some(LocalKind::V4) => add(A, &Owned::v4(name)),
                 Some(LocalKind::V6) => add(AAAA, &Owned::v6(name)),
                 Some(LocalKind::Both) => {
                     add(A, &Owned::v4(name));
                     add(AAAA, &Owned::v6(name));
                 }
-                Some(LocalKind::Alias(target)) => add(CNAME, &truth.name(target).wire),
-                Some(LocalKind::Blocked) => blocked.push(truth.name(name).wire.clone().into()),
+                Some(LocalKind::Alias(target)) => add(CNAME, &ground_truth.name(target).wire),
+                Some(LocalKind::Blocked) => blocked.push(ground_truth.name(name).wire.clone().into()),
                 None => {}
             }
         }
@@ -160,7 +160,7 @@ fn no_data(ttl: u32) -> Said {
 /// The local answer for a reverse name under the longest of the prefixes or under the Well-Known Prefix; none: under no prefix. Bits
 /// 64 to 71 of the addresses are zero here (RFC 6052 section 2.2): the truth embeds them.
 fn reverse_reply(
-    truth: &Truth,
+    ground_truth: &GroundTruth,
     name: NameId,
     address: [u8; 16],
     prefixes: &[Prefix],
@@ -172,10 +172,12 @@ fn reverse_reply(
     match reverse {
         Reverse::Off => None,
         Reverse::Local => Some(Said { rcode: 3, ..no_data(ARPA_TTL) }),
-        Reverse::Cname => Some(match prefix.extract(&address).and_then(|v4| truth.find(&in_addr(v4))) {
-            Some(target) => Said { edges: vec![(name, target, ALIAS_TTL)], ..Said::default() },
-            None => no_data(ARPA_TTL),
-        }),
+        Reverse::Cname => {
+            Some(match prefix.extract(&address).and_then(|v4| ground_truth.find(&in_addr(v4))) {
+                Some(target) => Said { edges: vec![(name, target, ALIAS_TTL)], ..Said::default() },
+                None => no_data(ARPA_TTL),
+            })
+        }
     }
 }
 

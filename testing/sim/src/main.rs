@@ -3,7 +3,7 @@
 
 use sixfold_sim::policy_worlds;
 use sixfold_sim::run::{Plan, replay_command, run};
-use sixfold_sim::siege::{Knowledge, Score, besiege_all};
+use sixfold_sim::spoofing::{Knowledge, Score, spoof_all};
 use sixfold_sim::world::World;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
   --keep-going   continue after a failure
   --seed S       run only the world of this seed
   --trace        print every event to standard error
-  forge          run the siege: attackers send forged replies, and none may succeed
+  forge          simulate spoofing: attackers send forged replies, and none may succeed
   --replies N    forged replies of each attacker (default 1000000)
   --knows WHAT   run only this attacker: address, port, letters, all-but-cookie, changed-letters, old-cookie
   policy         run worlds of response policy zones, whose answers a model of its own predicts
@@ -38,12 +38,12 @@ struct Options {
     seeds: Option<u64>,
     minutes: Option<f64>,
     plan: Plan,
-    forge: Option<Siege>,
+    forge: Option<Spoofing>,
     policy: bool,
 }
 
 /// Options of `sixfold-sim forge`.
-struct Siege {
+struct Spoofing {
     replies: u64,
     knows: Vec<Knowledge>,
 }
@@ -60,8 +60,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if let Some(siege) = &options.forge {
-        return run_siege(siege, &options.plan);
+    if let Some(spoofing) = &options.forge {
+        return run_spoofing(spoofing, &options.plan);
     }
     if options.policy {
         return run_policy(&options.plan);
@@ -85,7 +85,7 @@ fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Optio
         match word.as_str() {
             "policy" if options.forge.is_none() => options.policy = true,
             "forge" if options.forge.is_none() && !options.policy => {
-                options.forge = Some(Siege { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
+                options.forge = Some(Spoofing { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
             }
             "--replies" | "--knows" if options.forge.is_none() => {
                 return Err(format!("{word} must follow `forge`"));
@@ -101,8 +101,8 @@ fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Optio
             }
             "--replies" => {
                 let replies = number()?;
-                if let Some(siege) = &mut options.forge {
-                    siege.replies = replies;
+                if let Some(spoofing) = &mut options.forge {
+                    spoofing.replies = replies;
                 }
             }
             "--knows" => {
@@ -112,8 +112,8 @@ fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Optio
                     "--knows: {text:?} is not one of {}",
                     Knowledge::ALL.map(Knowledge::name).join(", ")
                 ))?;
-                if let Some(siege) = &mut options.forge {
-                    siege.knows = vec![knows];
+                if let Some(spoofing) = &mut options.forge {
+                    spoofing.knows = vec![knows];
                 }
             }
             "--threads" => options.plan.threads = number()?.max(1) as usize,
@@ -142,14 +142,14 @@ fn run_one(seed: u64, queries: u64, is_traced: bool) -> ExitCode {
     }
 }
 
-fn run_siege(siege: &Siege, plan: &Plan) -> ExitCode {
+fn run_spoofing(spoofing: &Spoofing, plan: &Plan) -> ExitCode {
     let mut all = Score::default();
     println!(
-        "besieger knows    forged replies   seen by the engine   questions   believed   by mere luck   seconds"
+        "attacker knows    forged replies   seen by the engine   questions   believed   by mere luck   seconds"
     );
-    for &knows in &siege.knows {
+    for &knows in &spoofing.knows {
         let start = Instant::now();
-        let score = besiege_all(knows, siege.replies, plan.first_seed, plan.threads);
+        let score = spoof_all(knows, spoofing.replies, plan.first_seed, plan.threads);
         println!(
             "{:<15} {:>16} {:>20} {:>11} {:>10} {:>14.1e} {:>9.1}",
             knows.name(),
@@ -163,7 +163,7 @@ fn run_siege(siege: &Siege, plan: &Plan) -> ExitCode {
         if !score.is_in_order() {
             let Score { accepted, unserved, .. } = score;
             println!(
-                "siege: {}: {accepted} believed, {unserved} questions not answered rightly",
+                "spoofing: {}: {accepted} believed, {unserved} questions not answered rightly",
                 knows.name()
             );
         }

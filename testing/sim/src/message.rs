@@ -1,8 +1,8 @@
 //! DNS messages as the world around the engine writes them: client queries, replies of upstreams and of a forger. The code is
 //! independent of the engine's, so that a mistake in one is not repeated in the other.
 
+use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, NS, OPT, PTR, RRSIG, SOA, Said};
 use crate::rng::Rng;
-use crate::truth::{A, AAAA, CNAME, NS, OPT, PTR, RRSIG, SOA, Said, Truth};
 
 /// First three octets of the marked IPv4 addresses: those in forged replies and in off-chain records.
 pub const MARK4: [u8; 3] = [66, 6, 6];
@@ -68,7 +68,7 @@ pub fn former_cookie(client: [u8; 8]) -> [u8; 8] {
 /// compression.
 #[expect(clippy::too_many_arguments, reason = "the parts of a reply")]
 pub fn write_reply(
-    truth: &Truth,
+    ground_truth: &GroundTruth,
     question: &[u8],
     id: u16,
     flags: u16,
@@ -87,11 +87,11 @@ pub fn write_reply(
     write_header(&mut out, id, 0x8000 | ra | flags & 0x0110 | tc | ad | u16::from(said.rcode & 15));
     out.extend(question);
     let compress = rng.permille(700);
-    let mut writer = ReplyWriter { truth, asked, compress, out, counts: [0; 3] };
+    let mut writer = ReplyWriter { ground_truth, asked, compress, out, counts: [0; 3] };
     writer.aliases(said, extra.reversed);
     let end = match said.edges.last() {
         Some(&(_, target, _)) => target,
-        None => match truth.find(&asked.to_ascii_lowercase()) {
+        None => match ground_truth.find(&asked.to_ascii_lowercase()) {
             Some(name) => name,
             // The root, for probes: there is nothing to answer.
             None => return writer.finish(edns, said.ede),
@@ -103,7 +103,7 @@ pub fn write_reply(
     writer.end_of_chain(said, end, rtype);
     writer.authority(said, end);
     if extra.additional {
-        let other = (end + 7) % truth.names.len() as u32;
+        let other = (end + 7) % ground_truth.names.len() as u32;
         writer.owner(other);
         writer.record_header(2, A, 60);
         writer.data(&[44, (other >> 8) as u8, other as u8, 0]);
@@ -169,7 +169,7 @@ pub fn write_opt(out: &mut Vec<u8>, size: u16, dnssec_ok: bool, ede: Option<u16>
 
 /// A reply under construction.
 struct ReplyWriter<'t> {
-    truth: &'t Truth,
+    ground_truth: &'t GroundTruth,
     /// The name of the question.
     asked: &'t [u8],
     compress: bool,
@@ -187,7 +187,7 @@ impl ReplyWriter<'_> {
         for &(owner, target, ttl) in edges {
             self.owner(owner);
             self.record_header(0, CNAME, ttl);
-            let target = &self.truth.name(target).wire;
+            let target = &self.ground_truth.name(target).wire;
             self.data(target);
         }
     }
@@ -195,7 +195,7 @@ impl ReplyWriter<'_> {
     /// Writes marked addresses of names that are not on the chain.
     fn off_chain(&mut self, said: &Said, end: u32, rtype: u16, rng: &mut Rng) {
         for place in 0..1 + rng.below(2) as u8 {
-            let other = (end + 1 + u32::from(place)) % self.truth.names.len() as u32;
+            let other = (end + 1 + u32::from(place)) % self.ground_truth.names.len() as u32;
             // In a world of one name there is no other.
             if other != end && said.edges.iter().all(|edge| edge.0 != other && edge.1 != other) {
                 self.owner(other);
@@ -219,7 +219,7 @@ impl ReplyWriter<'_> {
         if let Some(target) = said.pointer {
             self.owner(end);
             self.record_header(0, PTR, said.ttl);
-            let target = &self.truth.name(target).wire;
+            let target = &self.ground_truth.name(target).wire;
             self.data(target);
         }
         if said.signed {
@@ -232,7 +232,7 @@ impl ReplyWriter<'_> {
     /// Writes the SOA record of a negative answer, or the NS record of a referral.
     fn authority(&mut self, said: &Said, end: u32) {
         if let Some((ttl, minimum)) = said.soa {
-            self.out.extend(Truth::zone(end));
+            self.out.extend(GroundTruth::zone(end));
             self.record_header(1, SOA, ttl);
             let mut data = b"\x02ns\x04test\x00\x04host\x04test\x00".to_vec();
             for number in [1, 2, 3, 4, minimum] {
@@ -240,7 +240,7 @@ impl ReplyWriter<'_> {
             }
             self.data(&data);
         } else if said.lame {
-            self.out.extend(Truth::zone(end));
+            self.out.extend(GroundTruth::zone(end));
             self.record_header(1, NS, 60);
             self.data(b"\x02ns\x04test\x00");
         }
@@ -248,7 +248,7 @@ impl ReplyWriter<'_> {
 
     /// Writes the owner of a record.
     fn owner(&mut self, name: u32) {
-        let wire = &self.truth.name(name).wire;
+        let wire = &self.ground_truth.name(name).wire;
         if self.compress && wire.eq_ignore_ascii_case(self.asked) {
             self.out.extend([0xc0, QUESTION_OFFSET as u8]);
         } else {

@@ -1,16 +1,16 @@
 //! A naive DNS64, written from RFC 6147 and RFC 8767: given the replies of upstreams to each question with their times, and
-//! the troubles, it decides whether an answer is allowed. It knows no flights, links or cache entries: any reply that
-//! arrived while the client waited, or that was young enough when the query arrived, may be a leg of the answer.
+//! the troubles, it decides whether an answer is allowed. It knows no outbound queries, links or cache entries: any reply that
+//! arrived while the client waited, or that was young enough when the query arrived, may be a lookup of the answer.
 //!
-//! The way of a judgement: [`Case::is_allowed`] → AAAA leg → A leg → comparison of the answer with these legs (`comparison.rs`).
+//! The way of a judgement: [`Case::is_allowed`] → AAAA lookup → A lookup → comparison of the answer with these lookups (`comparison.rs`).
 
 use crate::case::{Case, RpzState};
 use crate::comparison::{Aaaa, is_forwarded, is_servfail, is_synthesized};
 use crate::config::Config;
-use crate::leg::{FAILURE_LIFE, Leg, possible_legs};
-use crate::rpz_oracle::{Lookup, RpzEffect, after_leg, before_leg};
+use crate::ground_truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
+use crate::lookup::{FAILURE_LIFE, LookupReport, possible_lookups};
+use crate::rpz_oracle::{Lookup, RpzEffect, after_lookup, before_lookup};
 use crate::timeline::{Heard, Key};
-use crate::truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
 
 /// Largest number of aliases that are chased for one query, with one question each.
 pub(crate) const MAX_CHASED: usize = 8;
@@ -53,28 +53,34 @@ impl<'a> Case<'a> {
             })
     }
 
-    /// True if the answer is the result of one leg, without synthesis. `before`: the legs that led to the name.
-    fn allows_direct(&self, name: NameId, rtype: u16, before: &mut Vec<Leg<'a>>, config: &'a Config) -> bool {
-        match before_leg(self, name, rtype, before, config) {
+    /// True if the answer is the result of one lookup, without synthesis. `before`: the lookups that led to the name.
+    fn allows_direct(
+        &self,
+        name: NameId,
+        rtype: u16,
+        before: &mut Vec<LookupReport<'a>>,
+        config: &'a Config,
+    ) -> bool {
+        match before_lookup(self, name, rtype, before, config) {
             RpzEffect::None => {}
             RpzEffect::Decided(is_allowed) => return is_allowed,
             RpzEffect::Continue(state) => {
                 return self.with_rpz(state, || self.allows_direct(name, rtype, before, config));
             }
         }
-        self.legs(name, rtype).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, config, Lookup::Direct(rtype)) {
+        self.lookups(name, rtype).into_iter().any(|lookup| {
+            match after_lookup(self, name, &lookup, before, config, Lookup::Direct(rtype)) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {
                     return self.with_rpz(state, || self.allows_direct(name, rtype, before, config));
                 }
             }
-            let Some(said) = leg.reply else { return is_servfail(self) };
+            let Some(said) = lookup.reply else { return is_servfail(self) };
             // A query without RD is answered with what the upstream has.
-            let is_unfinished = said.is_unfinished() && (leg.is_local || self.query.bits.rd);
-            let chase = Chase::of(before, &leg, is_unfinished);
-            before.push(leg);
+            let is_unfinished = said.is_unfinished() && (lookup.is_local || self.query.bits.rd);
+            let chase = Chase::of(before, &lookup, is_unfinished);
+            before.push(lookup);
             let is_allowed = match chase {
                 Chase::Goes(target) => self.allows_direct(target, rtype, before, config),
                 Chase::Fails => is_servfail(self),
@@ -85,19 +91,24 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// True if DNS64 allows the answer (RFC 6147 sections 5.1.1 to 5.1.7), beginning with the AAAA leg.
-    fn allows_dns64(&self, name: NameId, before: &mut Vec<Leg<'a>>, configs: ConfigPair<'a>) -> bool {
-        match before_leg(self, name, AAAA, before, configs.written_by) {
+    /// True if DNS64 allows the answer (RFC 6147 sections 5.1.1 to 5.1.7), beginning with the AAAA lookup.
+    fn allows_dns64(
+        &self,
+        name: NameId,
+        before: &mut Vec<LookupReport<'a>>,
+        configs: ConfigPair<'a>,
+    ) -> bool {
+        match before_lookup(self, name, AAAA, before, configs.written_by) {
             RpzEffect::None => {}
             RpzEffect::Decided(is_allowed) => return is_allowed,
             RpzEffect::Continue(state) => {
                 return self.with_rpz(state, || self.allows_dns64(name, before, configs));
             }
         }
-        self.legs(name, AAAA).into_iter().any(|leg| {
-            let leads_to_a = self.leads_to_a(&leg, before, configs);
-            match after_leg(self, name, &leg, before, configs.written_by, Lookup::Aaaa(leads_to_a)) {
-                RpzEffect::None => self.allows_after_aaaa(name, before, leg, configs),
+        self.lookups(name, AAAA).into_iter().any(|lookup| {
+            let leads_to_a = self.leads_to_a(&lookup, before, configs);
+            match after_lookup(self, name, &lookup, before, configs.written_by, Lookup::Aaaa(leads_to_a)) {
+                RpzEffect::None => self.allows_after_aaaa(name, before, lookup, configs),
                 RpzEffect::Decided(is_allowed) => is_allowed,
                 RpzEffect::Continue(state) => {
                     self.with_rpz(state, || self.allows_dns64(name, before, configs))
@@ -106,11 +117,16 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// True if A is asked after this result of the AAAA leg.
-    fn leads_to_a(&self, leg: &Leg<'_>, before: &[Leg<'_>], configs: ConfigPair<'_>) -> bool {
+    /// True if A is asked after this result of the AAAA lookup.
+    fn leads_to_a(
+        &self,
+        lookup: &LookupReport<'_>,
+        before: &[LookupReport<'_>],
+        configs: ConfigPair<'_>,
+    ) -> bool {
         let decided_by = configs.decided_by;
-        let Some(said) = leg.reply else { return decided_by.synthesize[4] };
-        if leg.is_diverted || !synthesizes_after(said, decided_by) {
+        let Some(said) = lookup.reply else { return decided_by.synthesize[4] };
+        if lookup.is_diverted || !synthesizes_after(said, decided_by) {
             return false;
         }
         if said.rcode != 0 {
@@ -119,36 +135,36 @@ impl<'a> Case<'a> {
         let is_real = |address: &[u8; 16]| !decided_by.excludes(address);
         match said.v6.iter().any(is_real) {
             true => decided_by.ignores_real(self.query.name),
-            false => Chase::of(before, leg, said.is_unfinished() && said.v6.is_empty()) == Chase::None,
+            false => Chase::of(before, lookup, said.is_unfinished() && said.v6.is_empty()) == Chase::None,
         }
     }
 
-    /// True if the answer is allowed after this result of the AAAA leg (RFC 6147 sections 5.1.1 to 5.1.5).
+    /// True if the answer is allowed after this result of the AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.5).
     fn allows_after_aaaa(
         &self,
         name: NameId,
-        before: &mut Vec<Leg<'a>>,
-        leg: Leg<'a>,
+        before: &mut Vec<LookupReport<'a>>,
+        lookup: LookupReport<'a>,
         configs: ConfigPair<'a>,
     ) -> bool {
         let decided_by = configs.decided_by;
         let [.., on_timeout] = decided_by.synthesize;
-        let Some(said) = leg.reply else {
-            let aaaa = Aaaa { leg: &leg, is_nodata: false, decided_by };
+        let Some(said) = lookup.reply else {
+            let aaaa = Aaaa { lookup: &lookup, is_nodata: false, decided_by };
             return if on_timeout {
-                self.allows_after_a_leg(name, before, aaaa, configs)
+                self.allows_after_a_lookup(name, before, aaaa, configs)
             } else {
                 is_servfail(self)
             };
         };
-        if leg.is_diverted {
-            let chase = Chase::of(before, &leg, true);
-            return self.allows_chase(chase, before, leg, |target, before| {
+        if lookup.is_diverted {
+            let chase = Chase::of(before, &lookup, true);
+            return self.allows_chase(chase, before, lookup, |target, before| {
                 self.allows_dns64(target, before, configs)
             });
         }
         if !synthesizes_after(said, decided_by) {
-            return self.is_forwarded_behind(before, leg, configs);
+            return self.is_forwarded_behind(before, lookup, configs);
         }
         if said.rcode == 2
             && said.ede.is_none_or(|code| code == 13)
@@ -156,7 +172,7 @@ impl<'a> Case<'a> {
             && !self.query.bits.cd
         {
             if self.was_found_bogus(name)
-                && (is_servfail(self) || self.is_forwarded_behind(before, leg, configs))
+                && (is_servfail(self) || self.is_forwarded_behind(before, lookup, configs))
             {
                 return true;
             }
@@ -169,57 +185,67 @@ impl<'a> Case<'a> {
             let is_real = |address: &[u8; 16]| !decided_by.excludes(address);
             if said.v6.iter().any(is_real) {
                 if !decided_by.ignores_real(self.query.name) {
-                    return self.is_forwarded_behind(before, leg, configs);
+                    return self.is_forwarded_behind(before, lookup, configs);
                 }
             } else {
-                let chase = Chase::of(before, &leg, said.is_unfinished() && said.v6.is_empty());
+                let chase = Chase::of(before, &lookup, said.is_unfinished() && said.v6.is_empty());
                 if chase != Chase::None {
-                    return self.allows_chase(chase, before, leg, |target, before| {
+                    return self.allows_chase(chase, before, lookup, |target, before| {
                         self.allows_dns64(target, before, configs)
                     });
                 }
                 is_nodata = said.v6.is_empty();
             }
         }
-        self.allows_after_a_leg(name, before, Aaaa { leg: &leg, is_nodata, decided_by }, configs)
+        self.allows_after_a_lookup(name, before, Aaaa { lookup: &lookup, is_nodata, decided_by }, configs)
     }
 
-    /// True if the answer is allowed behind a leg that ends in an alias. `allows`: for the name that it leads to.
+    /// True if the answer is allowed behind a lookup that ends in an alias. `allows`: for the name that it leads to.
     fn allows_chase(
         &self,
         chase: Chase,
-        before: &mut Vec<Leg<'a>>,
-        leg: Leg<'a>,
-        allows: impl FnOnce(NameId, &mut Vec<Leg<'a>>) -> bool,
+        before: &mut Vec<LookupReport<'a>>,
+        lookup: LookupReport<'a>,
+        allows: impl FnOnce(NameId, &mut Vec<LookupReport<'a>>) -> bool,
     ) -> bool {
         let Chase::Goes(target) = chase else { return is_servfail(self) };
-        before.push(leg);
+        before.push(lookup);
         let is_allowed = allows(target, before);
         before.pop();
         is_allowed
     }
 
-    /// The possible results of a leg. Each ends at the first alias that leads to local data, to a special-use name or to other
+    /// The possible results of a lookup. Each ends at the first alias that leads to local data, to a special-use name or to other
     /// upstreams in one of the configurations.
-    fn legs(&self, name: NameId, rtype: u16) -> Vec<Leg<'a>> {
-        let mut legs = vec![];
-        for leg in possible_legs(self, self.key(name, rtype)) {
+    fn lookups(&self, name: NameId, rtype: u16) -> Vec<LookupReport<'a>> {
+        let mut lookups = vec![];
+        for lookup in possible_lookups(self, self.key(name, rtype)) {
             let mut limits: Vec<Option<usize>> = vec![];
             for config in self.configs {
-                let limit = self.diversion(name, rtype, &leg, config);
+                let limit = self.diversion(name, rtype, &lookup, config);
                 if !limits.contains(&limit) {
                     limits.push(limit);
                 }
             }
-            let cut = |limit: Option<usize>| Leg { alias_limit: limit, is_diverted: limit.is_some(), ..leg };
-            legs.extend(limits.into_iter().map(cut));
+            let cut = |limit: Option<usize>| LookupReport {
+                alias_limit: limit,
+                is_diverted: limit.is_some(),
+                ..lookup
+            };
+            lookups.extend(limits.into_iter().map(cut));
         }
-        legs
+        lookups
     }
 
     /// The number of aliases of an upstream's reply up to the first that leads where a configuration decides.
-    fn diversion(&self, name: NameId, rtype: u16, leg: &Leg<'_>, config: &Config) -> Option<usize> {
-        let said = leg.reply.filter(|_| !leg.is_local)?;
+    fn diversion(
+        &self,
+        name: NameId,
+        rtype: u16,
+        lookup: &LookupReport<'_>,
+        config: &Config,
+    ) -> Option<usize> {
+        let said = lookup.reply.filter(|_| !lookup.is_local)?;
         let mut seen = vec![name];
         for (place, edge) in said.edges.iter().enumerate() {
             let target = edge.1;
@@ -236,9 +262,14 @@ impl<'a> Case<'a> {
         None
     }
 
-    /// True if the answer is this AAAA leg without its excluded addresses.
-    fn is_forwarded_behind(&self, before: &mut Vec<Leg<'a>>, leg: Leg<'a>, configs: ConfigPair<'a>) -> bool {
-        before.push(leg);
+    /// True if the answer is this AAAA lookup without its excluded addresses.
+    fn is_forwarded_behind(
+        &self,
+        before: &mut Vec<LookupReport<'a>>,
+        lookup: LookupReport<'a>,
+        configs: ConfigPair<'a>,
+    ) -> bool {
+        before.push(lookup);
         let is_forwarded = is_forwarded(self, before, true, true, configs.written_by);
         before.pop();
         is_forwarded
@@ -267,47 +298,47 @@ impl<'a> Case<'a> {
 
     /// True if every possible reply without validation shows that a name is bogus.
     fn is_surely_bogus(&self, name: NameId) -> bool {
-        let is_answered = |leg: &Leg<'_>| leg.reply.is_some_and(is_data) && !leg.is_stale();
-        possible_legs(self, self.unchecked(name)).iter().all(is_answered)
+        let is_answered = |lookup: &LookupReport<'_>| lookup.reply.is_some_and(is_data) && !lookup.is_stale();
+        possible_lookups(self, self.unchecked(name)).iter().all(is_answered)
     }
 
-    /// True if the answer is allowed after this AAAA leg and any result of the A leg (RFC 6147 sections 5.1.6 and 5.1.7).
-    fn allows_after_a_leg(
+    /// True if the answer is allowed after this AAAA lookup and any result of the A lookup (RFC 6147 sections 5.1.6 and 5.1.7).
+    fn allows_after_a_lookup(
         &self,
         name: NameId,
-        before: &mut Vec<Leg<'a>>,
+        before: &mut Vec<LookupReport<'a>>,
         aaaa: Aaaa<'_>,
         configs: ConfigPair<'a>,
     ) -> bool {
-        match before_leg(self, name, A, before, configs.written_by) {
+        match before_lookup(self, name, A, before, configs.written_by) {
             RpzEffect::None => {}
             RpzEffect::Decided(is_allowed) => return is_allowed,
             RpzEffect::Continue(state) => {
                 return self.with_rpz(state, || match state {
                     // The rule's data are all data of the name, the AAAA records among them.
                     RpzState::Data(_) => self.allows_dns64(name, before, configs),
-                    _ => self.allows_after_a_leg(name, before, aaaa, configs),
+                    _ => self.allows_after_a_lookup(name, before, aaaa, configs),
                 });
             }
         }
-        self.legs(name, A).into_iter().any(|leg| {
-            match after_leg(self, name, &leg, before, configs.written_by, Lookup::A) {
+        self.lookups(name, A).into_iter().any(|lookup| {
+            match after_lookup(self, name, &lookup, before, configs.written_by, Lookup::A) {
                 RpzEffect::None => {}
                 RpzEffect::Decided(is_allowed) => return is_allowed,
                 RpzEffect::Continue(state) => {
                     return self.with_rpz(state, || match state {
                         // The rule's data are all data of the name, the AAAA records among them.
                         RpzState::Data(_) => self.allows_dns64(name, before, configs),
-                        _ => self.allows_after_a_leg(name, before, aaaa, configs),
+                        _ => self.allows_after_a_lookup(name, before, aaaa, configs),
                     });
                 }
             }
-            let Some(said) = leg.reply else { return is_servfail(self) };
+            let Some(said) = lookup.reply else { return is_servfail(self) };
             let has_addresses = said.rcode == 0 && !said.v4.is_empty();
-            let chase = Chase::of(before, &leg, !has_addresses && said.is_unfinished());
-            before.push(leg);
+            let chase = Chase::of(before, &lookup, !has_addresses && said.is_unfinished());
+            before.push(lookup);
             let is_allowed = match chase {
-                Chase::Goes(target) => self.allows_after_a_leg(target, before, aaaa, configs),
+                Chase::Goes(target) => self.allows_after_a_lookup(target, before, aaaa, configs),
                 Chase::Fails => is_servfail(self),
                 Chase::None if has_addresses => is_synthesized(self, name, before, aaaa, configs.written_by),
                 Chase::None => {
@@ -321,7 +352,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// True if an AAAA reply of this RCODE leads to the A leg. NXDOMAIN and a bogus answer never do.
+/// True if an AAAA reply of this RCODE leads to the A lookup. NXDOMAIN and a bogus answer never do.
 fn synthesizes_after(said: &Said, config: &Config) -> bool {
     let [on_servfail, on_refused, on_formerr, on_notimp, _] = config.synthesize;
     match said.rcode {
@@ -340,10 +371,10 @@ fn is_data(said: &Said) -> bool {
     matches!(said.rcode, 0 | 3)
 }
 
-/// What follows a leg that may end in an alias.
+/// What follows a lookup that may end in an alias.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chase {
-    /// The leg does not end in an alias.
+    /// The lookup does not end in an alias.
     None,
     /// This name is queried next.
     Goes(NameId),
@@ -352,17 +383,18 @@ enum Chase {
 }
 
 impl Chase {
-    /// The chase behind a leg. `is_unfinished`: the whole reply ends in an alias that is followed.
-    fn of(before: &[Leg<'_>], leg: &Leg<'_>, is_unfinished: bool) -> Chase {
-        let edges = leg.edges();
-        if !leg.is_diverted && leg.reply.is_some_and(|said| said.is_loop) {
+    /// The chase behind a lookup. `is_unfinished`: the whole reply ends in an alias that is followed.
+    fn of(before: &[LookupReport<'_>], lookup: &LookupReport<'_>, is_unfinished: bool) -> Chase {
+        let edges = lookup.edges();
+        if !lookup.is_diverted && lookup.reply.is_some_and(|said| said.is_loop) {
             return Chase::Fails;
         }
         let target = match edges.last() {
-            Some(edge) if leg.is_diverted || is_unfinished => edge.1,
+            Some(edge) if lookup.is_diverted || is_unfinished => edge.1,
             _ => return Chase::None,
         };
-        let comes_back = |leg: &Leg<'_>| leg.edges().first().is_some_and(|edge| edge.0 == target);
+        let comes_back =
+            |lookup: &LookupReport<'_>| lookup.edges().first().is_some_and(|edge| edge.0 == target);
         match before.iter().any(comes_back) {
             true => Chase::Fails,
             false if before.len() < MAX_CHASED => Chase::Goes(target),

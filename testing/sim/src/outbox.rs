@@ -1,8 +1,8 @@
 //! The outbox of the engine: it stands for the sockets, and checks links, IDs and sizes of every message.
 
+use crate::ground_truth::{MILLI, SECOND};
 use crate::message::question_section;
 use crate::rng::mix;
-use crate::truth::{MILLI, SECOND};
 use engine::limits::STREAM_LINKS;
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::{HashMap, HashSet};

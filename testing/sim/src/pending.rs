@@ -1,6 +1,6 @@
 //! Client queries that are not answered yet.
 
-use crate::truth::{Bits, NameId};
+use crate::ground_truth::{Bits, NameId};
 
 /// One client query.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
 //! Response policy zones, naively: rules in zones, and a search over all rules for the one that applies to a name, a client or
 //! an address (draft-vixie-dnsop-dns-rpz-00 sections 3 to 5).
 
+use crate::ground_truth::{A, AAAA, GroundTruth, NameId, Said, ZONES, zone_of};
 use crate::rng::Rng;
-use crate::truth::{A, AAAA, NameId, Said, Truth, ZONES, zone_of};
 use engine::local::LocalRecord;
 use engine::rpz::{Action as EngineAction, PolicyRule, PolicyZone, ResponsePolicy, Trigger as EngineTrigger};
 use engine::settings::Network;
@@ -79,7 +79,7 @@ impl Rule {
     fn matches_name(&self, name: NameId) -> bool {
         match self.trigger {
             Trigger::Name(watched) => watched == name,
-            Trigger::Below(zone) => name < crate::truth::FIRST_ARPA_ID && zone_of(name) == zone,
+            Trigger::Below(zone) => name < crate::ground_truth::FIRST_ARPA_ID && zone_of(name) == zone,
             _ => false,
         }
     }
@@ -197,7 +197,7 @@ impl Rules {
     }
 
     /// The rules as the engine's type.
-    pub fn to_engine(&self, truth: &Truth) -> ResponsePolicy {
+    pub fn to_engine(&self, ground_truth: &GroundTruth) -> ResponsePolicy {
         let zones = self.rules.iter().map(|rule| rule.zone + 1).max().unwrap_or(0);
         let soa = |zone: usize| {
             let mut rdata = b"\x02ns\x00\x04host\x00".to_vec();
@@ -205,15 +205,15 @@ impl Rules {
             let owner = format!("\x05zone{zone}\0").into_bytes().into();
             LocalRecord { owner, rtype: wire::Type::SOA, ttl: 60, rdata: rdata.into() }
         };
-        let all = |zone: usize| PolicyZone { soa: soa(zone), entries: self.entries(truth, zone) };
+        let all = |zone: usize| PolicyZone { soa: soa(zone), entries: self.entries(ground_truth, zone) };
         // There are few rules, so the limit of the engine is never reached.
         ResponsePolicy::build((0..zones).map(all).collect()).unwrap_or_default()
     }
 
-    fn entries(&self, truth: &Truth, zone: usize) -> Vec<PolicyRule> {
+    fn entries(&self, ground_truth: &GroundTruth, zone: usize) -> Vec<PolicyRule> {
         let entry = |rule: &Rule| {
             let trigger = match rule.trigger {
-                Trigger::Name(name) => EngineTrigger::Name(truth.name(name).wire.clone().into()),
+                Trigger::Name(name) => EngineTrigger::Name(ground_truth.name(name).wire.clone().into()),
                 Trigger::Below(zone) => EngineTrigger::Below(ZONES[zone].into()),
                 Trigger::Address(v4, octets) => {
                     EngineTrigger::Address(Network::v4(v4.into(), 8 * octets as u8))

@@ -1,12 +1,12 @@
 //! Checks of the rate limits (I13): client queries on their way in, and answers on their way out. The buckets of
 //! [`crate::rates`] predict the fate of each, given what the client proved with its cookie ([`crate::cookie`]).
 
+use crate::ground_truth::{Kind, MILLI, NameId, SECOND};
 use crate::oracle::MAX_CHASED;
 use crate::outbox::{SentAnswer, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
 use crate::rates::{Bucket, RateVerdict, network};
-use crate::truth::{Kind, MILLI, NameId, SECOND};
 use crate::world::{Admission, NO_TOKEN, World};
 use engine::{Counter, Engine, Machine};
 
@@ -22,7 +22,7 @@ pub(crate) fn submit(
     let expected = expect(world, client, token, tcp, bytes, cookie);
     let proven = world.has_valid_cookie(client, cookie);
     let before = admission_counters(&world.engine);
-    let overdue = world.engine.counters().get(Counter::DroppedOverdue);
+    let overdue = world.engine.counters().get(Counter::DroppedTooLate);
     let from = world.clients.engine_client(client, token, tcp);
     world.engine.query(instant(world.now), &from, bytes, &mut world.outbox);
     let after = admission_counters(&world.engine);
@@ -37,7 +37,7 @@ pub(crate) fn submit(
             Admission::Taken
         }
         // The query that gave way had waited for so long that its client is not told.
-        [0, 0, 0, 0, 1, 0] if world.engine.counters().get(Counter::DroppedOverdue) > overdue => {
+        [0, 0, 0, 0, 1, 0] if world.engine.counters().get(Counter::DroppedTooLate) > overdue => {
             Admission::Taken
         }
         [0, 0, 0, 0, slipped, dropped] => {
@@ -129,7 +129,7 @@ fn is_dropped_by_policy(world: &World, token: u64) -> bool {
     let (config, client) = (world.config(), world.clients.address(pending.client));
     let rule = config.policy.for_question(Some(client), pending.name);
     let is_v4 = world.clients.is_v4(pending.client);
-    let is_ipv4only = world.truth.name(pending.name).kind == Kind::Ipv4Only;
+    let is_ipv4only = world.ground_truth.name(pending.name).kind == Kind::Ipv4Only;
     // A client without DNS64 gets no local answer for `ipv4only.arpa`.
     let has_own = !(is_ipv4only && is_v4 && config.v6_only);
     rule.is_some_and(|rule| rule.action == Action::Drop)

@@ -2,7 +2,7 @@
 //! engine decides. A bucket holds the tokens of one second; every second query or answer beyond the limit slips (it is answered
 //! with TC).
 
-use crate::truth::{NameId, SECOND};
+use crate::ground_truth::{NameId, SECOND};
 use std::collections::HashMap;
 use std::net::IpAddr;
 

@@ -1,24 +1,24 @@
-//! Response policy in the oracle: a rule decides a question before its leg is asked, or when the reply has come. The decision
-//! then holds for all legs that follow.
+//! Response policy in the oracle: a rule decides a question before its lookup is asked, or when the reply has come. The decision
+//! then holds for all lookups that follow.
 
 use crate::case::{Case, RpzState};
 use crate::comparison::{embedded_addresses, has_aliases, may_be_truncated};
 use crate::config::Config;
-use crate::leg::Leg;
+use crate::ground_truth::{A, AAAA, NameId, Said};
+use crate::lookup::LookupReport;
 use crate::policy::{Action, DENIAL_SOA, Rule};
-use crate::truth::{A, AAAA, NameId, Said};
 
-/// Effect of the response policy on a leg.
+/// Effect of the response policy on a lookup.
 pub(crate) enum RpzEffect<'a> {
     /// No rule matches.
     None,
     /// A rule sets the answer. True if the answer that came is that one.
     Decided(bool),
-    /// The leg is repeated in this state.
+    /// The lookup is repeated in this state.
     Continue(RpzState<'a>),
 }
 
-/// The lookup that a leg belongs to.
+/// The lookup that a lookup belongs to.
 #[derive(Clone, Copy)]
 pub(crate) enum Lookup {
     /// The client's question of this type, without synthesis.
@@ -42,23 +42,23 @@ impl Lookup {
 
 /// True if the name at a place of the chain is the target of an alias that the reply leaves unfinished, and is looked up next. Without RD
 /// the client gets what there is.
-fn is_looked_up_next(case: &Case<'_>, leg: &Leg<'_>, place: usize, lookup: Lookup) -> bool {
-    let Some(said) = leg.reply.filter(|_| !leg.is_diverted) else { return false };
-    let is_followed = !matches!(lookup, Lookup::Direct(_)) || case.query.bits.rd;
+fn is_looked_up_next(case: &Case<'_>, lookup: &LookupReport<'_>, place: usize, kind: Lookup) -> bool {
+    let Some(said) = lookup.reply.filter(|_| !lookup.is_diverted) else { return false };
+    let is_followed = !matches!(kind, Lookup::Direct(_)) || case.query.bits.rd;
     is_followed && said.is_unfinished() && place == said.edges.len()
 }
 
 /// True if no rule has seen the names before: only local aliases led here, so the client's address is compared now.
-fn is_first_upstream(before: &[Leg<'_>]) -> bool {
-    before.iter().all(|leg| leg.is_local)
+fn is_first_upstream(before: &[LookupReport<'_>]) -> bool {
+    before.iter().all(|lookup| lookup.is_local)
 }
 
-/// The effect before a leg is asked.
-pub(crate) fn before_leg<'a>(
+/// The effect before a lookup is asked.
+pub(crate) fn before_lookup<'a>(
     case: &Case<'a>,
     name: NameId,
     rtype: u16,
-    before: &[Leg<'a>],
+    before: &[LookupReport<'a>],
     config: &'a Config,
 ) -> RpzEffect<'a> {
     let is_undecided =
@@ -72,27 +72,27 @@ pub(crate) fn before_leg<'a>(
     }
 }
 
-/// The effect when the reply has come or has failed. If `leg` is diverted, only the names before the last of its aliases count.
-pub(crate) fn after_leg<'a>(
+/// The effect when the reply has come or has failed. If `lookup` is diverted, only the names before the last of its aliases count.
+pub(crate) fn after_lookup<'a>(
     case: &Case<'a>,
     name: NameId,
-    leg: &Leg<'a>,
-    before: &[Leg<'a>],
+    lookup: &LookupReport<'a>,
+    before: &[LookupReport<'a>],
     config: &'a Config,
-    lookup: Lookup,
+    kind: Lookup,
 ) -> RpzEffect<'a> {
-    if !matches!(case.rpz.get(), RpzState::Undecided) || leg.is_local {
+    if !matches!(case.rpz.get(), RpzState::Undecided) || lookup.is_local {
         return RpzEffect::None;
     }
     let client = is_first_upstream(before).then_some(case.client);
-    let found = match leg.reply {
-        Some(said) if leg.is_diverted => {
-            let before = leg.edges().len() - 1;
+    let found = match lookup.reply {
+        Some(said) if lookup.is_diverted => {
+            let before = lookup.edges().len() - 1;
             let shown = Said { edges: said.edges[..before].to_vec(), ..Said::default() };
             config.policy.for_reply(client, name, &shown)
         }
         // The client never gets the addresses that are left out.
-        Some(said) if matches!(lookup, Lookup::A) => {
+        Some(said) if matches!(kind, Lookup::A) => {
             let v4 = embedded_addresses(case, said, config).into_iter().map(|(v4, _)| v4).collect();
             config.policy.for_reply(client, name, &Said { v4, ..said.clone() })
         }
@@ -100,39 +100,38 @@ pub(crate) fn after_leg<'a>(
         None => config.policy.for_question(client, name).map(|rule| (rule, 0)),
     };
     match found {
-        // The addresses of the A leg may match a rule of an earlier zone.
-        Some((rule, _))
-            if matches!(lookup, Lookup::Aaaa(true)) && config.policy.may_be_overridden(rule, A) =>
-        {
+        // The addresses of the A lookup may match a rule of an earlier zone.
+        Some((rule, _)) if matches!(kind, Lookup::Aaaa(true)) && config.policy.may_be_overridden(rule, A) => {
             RpzEffect::None
         }
         // So may those of the target of an alias, which is looked up next.
         Some((rule, place))
-            if is_looked_up_next(case, leg, place, lookup)
-                && config.policy.may_be_overridden(rule, lookup.rtype()) =>
+            if is_looked_up_next(case, lookup, place, kind)
+                && config.policy.may_be_overridden(rule, kind.rtype()) =>
         {
             RpzEffect::None
         }
-        Some((rule, place)) => apply_rule(case, rule, before, Some((leg, place))),
+        Some((rule, place)) => apply_rule(case, rule, before, Some((lookup, place))),
         None => RpzEffect::None,
     }
 }
 
-/// The effect of a rule. `matched`: the leg whose reply the rule matches, and the number of CNAME records before the match.
+/// The effect of a rule. `matched`: the lookup whose reply the rule matches, and the number of CNAME records before the match.
 fn apply_rule<'a>(
     case: &Case<'a>,
     rule: &'a Rule,
-    before: &[Leg<'a>],
-    matched: Option<(&Leg<'a>, usize)>,
+    before: &[LookupReport<'a>],
+    matched: Option<(&LookupReport<'a>, usize)>,
 ) -> RpzEffect<'a> {
-    let mut legs = before.to_vec();
+    let mut lookups = before.to_vec();
     // The upstream's part of the answer ends at the name that the rule is about.
-    if let Some((leg, place)) = matched.filter(|matched| matched.1 > 0) {
-        legs.push(Leg { alias_limit: Some(place), ..*leg });
+    if let Some((lookup, place)) = matched.filter(|matched| matched.1 > 0) {
+        lookups.push(LookupReport { alias_limit: Some(place), ..*lookup });
     }
     let answer = case.answer;
     let is_empty = answer.v4.is_empty() && answer.v6.is_empty() && answer.pointers.is_empty() && !answer.ad();
-    let has_chain = has_aliases(case, &legs) && (!answer.is_truncated() || may_be_truncated(case, &legs, 2));
+    let has_chain =
+        has_aliases(case, &lookups) && (!answer.is_truncated() || may_be_truncated(case, &lookups, 2));
     match rule.action {
         Action::NxDomain | Action::NoData => {
             let rcode = if rule.action == Action::NxDomain { 3 } else { 0 };
@@ -145,7 +144,7 @@ fn apply_rule<'a>(
             RpzEffect::Decided(answer.rcode() == 0 && answer.is_truncated() && is_bare)
         }
         Action::Passthru | Action::TcpOnly => RpzEffect::Continue(RpzState::Passthru),
-        Action::V4 | Action::V6 if legs.len() == before.len() => RpzEffect::Continue(RpzState::Data(rule)),
+        Action::V4 | Action::V6 if lookups.len() == before.len() => RpzEffect::Continue(RpzState::Data(rule)),
         // Local data of that name take precedence over the rule.
         Action::V4 | Action::V6 if case.configs.iter().any(|config| config.own.is_in_use()) => {
             RpzEffect::Decided(true)

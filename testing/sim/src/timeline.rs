@@ -1,6 +1,6 @@
 //! The timeline of each upstream question: its replies and troubles. The engine can know nothing else.
 
-use crate::truth::{Bits, NameId, SECOND, Said};
+use crate::ground_truth::{Bits, NameId, SECOND, Said};
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -1,13 +1,13 @@
 //! Upstream servers: the reply of a server in its present mood, and what the network makes of the reply.
 
+use crate::ground_truth::{A, AAAA, Bits, GroundTruth, MILLI, Said, TXT};
 use crate::message::{self, ExtraRecords, question_section};
+use crate::network_faults::{LATE, Mood, NetworkFaults};
 use crate::outbox::SentQuery;
 use crate::rng::Rng;
 use crate::timeline::Key;
-use crate::truth::{A, AAAA, Bits, MILLI, Said, TXT, Truth};
-use crate::weather::{LATE, Mood, Weather};
 use core::time::Duration;
-use link::Direction;
+use netem::Direction;
 use std::rc::Rc;
 
 /// A message or a failure that arrives at the engine's end of a link.
@@ -40,10 +40,10 @@ pub struct Delivery {
 }
 
 /// The question of an upstream query, with its flags; none: a probe.
-pub fn question_key(truth: &Truth, query: &[u8]) -> Option<Key> {
+pub fn question_key(ground_truth: &GroundTruth, query: &[u8]) -> Option<Key> {
     let question = question_section(query);
     let (name, rest) = question.split_at(question.len() - 4);
-    let name = truth.find(&name.to_ascii_lowercase())?;
+    let name = ground_truth.find(&name.to_ascii_lowercase())?;
     let flags = u16::from_be_bytes([query[2], query[3]]);
     let opt = message::QUESTION_OFFSET + question.len();
     // The OPT record is the last one: root, type, size, extended RCODE, version, flags.
@@ -63,7 +63,7 @@ pub fn has_no_opt(query: &[u8]) -> bool {
 /// The network between an upstream and the engine, as far as it carries messages.
 pub struct Path<'a> {
     /// State of the network, and moods of the upstreams.
-    pub weather: &'a Weather,
+    pub network_faults: &'a NetworkFaults,
     /// Line from the upstream, for messages over UDP. It carries one message at a time, so none is under way.
     pub line: &'a mut Direction,
     /// Number of the upstream.
@@ -75,9 +75,9 @@ pub struct Path<'a> {
 impl Path<'_> {
     /// Times from a query to the arrivals of its reply, nanoseconds: none, one or two.
     fn carry(&mut self, reply: &[u8], over_udp: bool, slow: u64, now: u64, rng: &mut Rng) -> Vec<u64> {
-        let late = slow + self.weather.late_by(rng);
+        let late = slow + self.network_faults.late_by(rng);
         if !over_udp {
-            return vec![late + self.weather.delay_over_tcp(rng)];
+            return vec![late + self.network_faults.delay_over_tcp(rng)];
         }
         let mut arrivals = Vec::with_capacity(2);
         self.line.offer(Duration::from_nanos(now), reply);
@@ -89,35 +89,41 @@ impl Path<'_> {
 }
 
 /// Draws everything that arrives in return for a query to an upstream.
-pub fn deliver(truth: &Truth, path: &mut Path<'_>, query: &SentQuery, now: u64, rng: &mut Rng) -> Delivery {
+pub fn deliver(
+    ground_truth: &GroundTruth,
+    path: &mut Path<'_>,
+    query: &SentQuery,
+    now: u64,
+    rng: &mut Rng,
+) -> Delivery {
     let mut delivery = Delivery::default();
-    let mood = draw_mood(path.weather.moods[path.server], rng);
+    let mood = draw_mood(path.network_faults.moods[path.server], rng);
     let slow = if mood == Mood::Slow { rng.exponential(300 * MILLI) } else { 0 };
     let lost = || Delivery { is_trouble: true, mood: "lost", ..Delivery::default() };
-    if path.weather.cut[path.server] || mood == Mood::Blackhole {
+    if path.network_faults.cut[path.server] || mood == Mood::Blackhole {
         return lost();
     }
     let has_no_tcp = matches!(mood, Mood::Closes | Mood::LowercaseWithoutTcp | Mood::OldCookieWithoutTcp);
     if mood == Mood::Unreachable || has_no_tcp && !query.over_udp {
-        let delay = slow + path.weather.delay_over_tcp(rng);
+        let delay = slow + path.network_faults.delay_over_tcp(rng);
         delivery.arrivals.push((delay, Arrival::Failure));
         return Delivery { is_trouble: true, mood: "link fails", ..delivery };
     }
-    let key = question_key(truth, &query.bytes);
-    let mut reply = Reply::new(truth, query, key, now, rng);
-    reply.apply_mood(truth, query, key, mood, rng);
-    let mut bytes = reply.write(truth, query, rng);
+    let key = question_key(ground_truth, &query.bytes);
+    let mut reply = Reply::new(ground_truth, query, key, now, rng);
+    reply.apply_mood(ground_truth, query, key, mood, rng);
+    let mut bytes = reply.write(ground_truth, query, rng);
     if mood == Mood::Garbage {
         (reply.is_fit, reply.is_doubtful) = (false, false);
         truncate_to_garbage(&mut bytes, query.over_udp, rng);
     }
-    if query.over_udp && rng.permille(path.weather.damage) {
+    if query.over_udp && rng.permille(path.network_faults.damage) {
         let (intact, was_fit) = (bytes.clone(), (reply.is_fit, reply.is_doubtful));
         damage(&mut bytes, reply.section.len(), rng);
         // Another letter case is no fault to an engine that does not compare it: it has learned that this upstream changes letters.
         let is_other_case = bytes.get(..12) == intact.get(..12) && bytes.eq_ignore_ascii_case(&intact);
         (reply.is_fit, reply.is_doubtful) = (false, is_other_case && (was_fit.0 || was_fit.1));
-        // By chance a damaged ID is that of another try.
+        // By chance a damaged ID is that of another attempt.
         let is_id_of_try = |octets: &[u8]| path.ids.iter().any(|id| octets.starts_with(&id.to_be_bytes()));
         if bytes.get(2..) == intact.get(2..) && is_id_of_try(&bytes) {
             bytes = intact;
@@ -186,9 +192,15 @@ struct Reply {
 
 impl Reply {
     /// The true reply to a query.
-    fn new(truth: &Truth, query: &SentQuery, key: Option<Key>, now: u64, rng: &mut Rng) -> Reply {
+    fn new(
+        ground_truth: &GroundTruth,
+        query: &SentQuery,
+        key: Option<Key>,
+        now: u64,
+        rng: &mut Rng,
+    ) -> Reply {
         let said = match key {
-            Some(key) => truth.reply_to(key.name, key.rtype, now, key.bits),
+            Some(key) => ground_truth.reply_to(key.name, key.rtype, now, key.bits),
             None => Said::default(),
         };
         let extra =
@@ -198,7 +210,14 @@ impl Reply {
     }
 
     /// Changes the true reply into that of an upstream in this mood.
-    fn apply_mood(&mut self, truth: &Truth, query: &SentQuery, key: Option<Key>, mood: Mood, rng: &mut Rng) {
+    fn apply_mood(
+        &mut self,
+        ground_truth: &GroundTruth,
+        query: &SentQuery,
+        key: Option<Key>,
+        mood: Mood,
+        rng: &mut Rng,
+    ) {
         let is_aaaa = key.is_some_and(|key| key.rtype == AAAA);
         let error = |rcode: u8, ede: Option<u16>| Said { rcode, ede, ..Said::default() };
         match mood {
@@ -214,7 +233,7 @@ impl Reply {
             Mood::Lame => self.said = Said { lame: true, ..Said::default() },
             Mood::TruncationLoop => self.said = Said { cut: true, ..Said::default() },
             Mood::Truncates if query.over_udp => self.said.cut = true,
-            Mood::WrongQuestion => self.change_question(truth, query, rng),
+            Mood::WrongQuestion => self.change_question(ground_truth, query, rng),
             Mood::Liar => {
                 self.extra.off_chain = matches!(key, Some(key) if key.rtype == A || key.rtype == AAAA);
             }
@@ -234,14 +253,14 @@ impl Reply {
     }
 
     /// Answers another question than the one of the query, with a marked address.
-    fn change_question(&mut self, truth: &Truth, query: &SentQuery, rng: &mut Rng) {
+    fn change_question(&mut self, ground_truth: &GroundTruth, query: &SentQuery, rng: &mut Rng) {
         self.is_fit = false;
         let section = &mut self.section;
         if rng.permille(500) {
             let at = section.len() - 3;
             section[at] = if section[at] == A as u8 { AAAA as u8 } else { A as u8 };
         } else {
-            *section = truth.names[rng.below(truth.names.len() as u64) as usize].wire.clone();
+            *section = ground_truth.names[rng.below(ground_truth.names.len() as u64) as usize].wire.clone();
             section.extend([0, AAAA as u8, 0, 1]);
         }
         if section.eq_ignore_ascii_case(question_section(&query.bytes)) {
@@ -255,10 +274,10 @@ impl Reply {
     }
 
     /// Writes the reply. Over UDP it is truncated to the size that the query allows.
-    fn write(&mut self, truth: &Truth, query: &SentQuery, rng: &mut Rng) -> Vec<u8> {
+    fn write(&mut self, ground_truth: &GroundTruth, query: &SentQuery, rng: &mut Rng) -> Vec<u8> {
         let id = u16::from_be_bytes([query.bytes[0], query.bytes[1]]);
         let flags = query_flags(query);
-        let bytes = self.write_all(truth, id, flags, self.extra, rng);
+        let bytes = self.write_all(ground_truth, id, flags, self.extra, rng);
         let opt = message::QUESTION_OFFSET + question_section(&query.bytes).len();
         let size = query
             .bytes
@@ -268,13 +287,28 @@ impl Reply {
             return bytes;
         }
         self.said = Said { cut: true, ..Said::default() };
-        self.write_all(truth, id, flags, ExtraRecords::default(), rng)
+        self.write_all(ground_truth, id, flags, ExtraRecords::default(), rng)
     }
 
     /// Writes the reply, however long it is.
-    fn write_all(&self, truth: &Truth, id: u16, flags: u16, extra: ExtraRecords, rng: &mut Rng) -> Vec<u8> {
-        let mut bytes =
-            message::write_reply(truth, &self.section, id, flags, &self.said, extra, self.has_opt, rng);
+    fn write_all(
+        &self,
+        ground_truth: &GroundTruth,
+        id: u16,
+        flags: u16,
+        extra: ExtraRecords,
+        rng: &mut Rng,
+    ) -> Vec<u8> {
+        let mut bytes = message::write_reply(
+            ground_truth,
+            &self.section,
+            id,
+            flags,
+            &self.said,
+            extra,
+            self.has_opt,
+            rng,
+        );
         if let Some(client) = self.cookie.filter(|_| self.has_opt) {
             // An extended error has six octets.
             let opt = bytes.len() - if self.said.ede.is_some() { 17 } else { 11 };

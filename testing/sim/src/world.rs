@@ -5,16 +5,16 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status};
 use crate::forger::Forger;
+use crate::ground_truth::{GroundTruth, SECOND};
+use crate::network_faults::{NetworkFaults, SERVERS};
 use crate::outbox::{SimOutbox, instant};
 use crate::pending::Pending;
 use crate::rates::Buckets;
 use crate::rng::Rng;
 use crate::timeline::Timeline;
-use crate::truth::{SECOND, Truth};
 use crate::upstream::Arrival;
-use crate::weather::{SERVERS, Weather};
 use engine::{Capacity, Counter, Engine, Link, Span};
-use link::{Direction, Impairments};
+use netem::{Direction, Impairments};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
@@ -105,8 +105,8 @@ pub struct World {
     /// Number of the last event.
     pub(crate) last_event: u64,
     pub(crate) rng: Rng,
-    pub(crate) truth: Truth,
-    pub(crate) weather: Weather,
+    pub(crate) ground_truth: GroundTruth,
+    pub(crate) network_faults: NetworkFaults,
     /// Lines from the upstreams.
     pub(crate) lines: [Direction; SERVERS],
     pub(crate) clients: Clients,
@@ -144,12 +144,12 @@ impl World {
         let mut rng = Rng::new(seed);
         let mut config = Config::draw(&mut rng);
         let count = *rng.choose(&[5, 30, 200, 1000]);
-        let truth = Truth::new(count, &mut rng);
-        config.prepare(&truth);
+        let ground_truth = GroundTruth::new(count, &mut rng);
+        config.prepare(&ground_truth);
         let entropy = rng.entropy();
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.to_engine(&truth), capacity, entropy),
+            engine: Engine::new(config.to_engine(&ground_truth), capacity, entropy),
             outbox: SimOutbox::default(),
             now: SECOND,
             jumped: 0,
@@ -157,8 +157,8 @@ impl World {
             event_times: BinaryHeap::new(),
             events: HashMap::new(),
             last_event: 0,
-            truth,
-            weather: Weather::draw(&mut rng),
+            ground_truth,
+            network_faults: NetworkFaults::draw(&mut rng),
             lines: core::array::from_fn(|_| Direction::new(Impairments::default(), rng.next_u64())),
             clients: Clients::draw(&mut rng),
             forger: Forger::default(),
@@ -182,15 +182,17 @@ impl World {
             rng,
         };
         world.engine.set_unix_time(instant(0), Span::from_secs(u64::from(world.unix_start)));
-        world.apply_weather();
-        world.trace(|world| format!("{:?}\n{:?}\n{:?}", world.configs[0], world.weather, world.clients));
+        world.apply_network_faults();
+        world.trace(|world| {
+            format!("{:?}\n{:?}\n{:?}", world.configs[0], world.network_faults, world.clients)
+        });
         world.schedule(world.now, Event::Query);
         world
     }
 
-    /// Makes the lines as the weather has them.
-    pub(crate) fn apply_weather(&mut self) {
-        self.lines.iter_mut().for_each(|line| line.change(self.weather.line));
+    /// Makes the lines as the network faults has them.
+    pub(crate) fn apply_network_faults(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.change(self.network_faults.line));
     }
 
     /// Prints a line of the trace.

@@ -1,13 +1,13 @@
 //! Some worlds of the simulator; `./test` runs a thousand of them in the release build. `docs/simulation.md` lists the checks.
 
 use sixfold_sim::run::{Plan, replay_command, run};
-use sixfold_sim::siege::{Knowledge, besiege};
+use sixfold_sim::spoofing::{Knowledge, spoof};
 use sixfold_sim::world::World;
 
 const QUERIES: u64 = 1000;
 
 #[test]
-fn in_any_weather_every_answer_is_one_that_the_oracle_allows() {
+fn in_any_network_faults_every_answer_is_one_that_the_oracle_allows() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let plan =
         Plan { first_seed: 1_000_000, seeds: 60, queries: QUERIES, time: None, threads, keep_going: true };
@@ -36,7 +36,7 @@ fn equal_seeds_unfold_equally() {
 #[test]
 fn forged_replies_never_succeed_whatever_the_attacker_knows() {
     for knows in Knowledge::ALL {
-        let score = besiege(knows, 2 * 65_536, 1);
+        let score = spoof(knows, 2 * 65_536, 1);
         assert!(score.is_in_order(), "{knows:?}: {score:?}");
         // Forged replies reached the socket, and there were client queries.
         let least = if knows == Knowledge::Address { 0 } else { 2 * 65_536 };

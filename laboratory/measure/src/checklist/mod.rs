@@ -104,5 +104,5 @@ fn required(run: &Run) -> impl Iterator<Item = &CellResult> {
 
 /// A duration in milliseconds as text for people.
 fn shown(milliseconds: u64) -> String {
-    crate::amount::show(std::time::Duration::from_millis(milliseconds))
+    crate::units::show(std::time::Duration::from_millis(milliseconds))
 }

@@ -1,8 +1,8 @@
 //! Validation of a plan before anything is started: each error text includes the remedy.
 
 use super::{Device, Plan, PlanError, Restart, core_list};
-use crate::amount;
 use crate::run::{Bisection, Cell};
+use crate::units;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -386,8 +386,8 @@ fn cached(plan: &Plan, cell: Cell) -> Result<(), PlanError> {
         return refuse(format!(
             "a trial with 100 % cached names takes {} with its warm-up, and queries the names of the warm-up to its end, which must be \
              within {}: use a longer TTL (names.ttl) or shorter trials",
-            amount::show(Duration::from_millis(whole_ms)),
-            amount::show(Duration::from_millis(cached_ms))
+            units::show(Duration::from_millis(whole_ms)),
+            units::show(Duration::from_millis(cached_ms))
         ));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::{signals, usage};
 use ::authority::{Content, Failure, Faults, Records, Server, Settings, Steer, Zone, limits};
 use clap::{Args, ValueEnum};
-use measure::amount;
+use measure::units;
 use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -73,10 +73,10 @@ pub struct AuthorityArguments {
     #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(..=i64::from(limits::TTL_SECS)))]
     ttl: u32,
     /// Delay of the answers, up to 60s together with the jitter
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
     delay: Duration,
     /// Highest additional delay, drawn evenly for each query
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
     jitter: Duration,
     /// Share of the queries over UDP, 0 to 1, that are lost; loss is drawn again for a repeated query
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = parse_share)]

@@ -4,8 +4,8 @@ use crate::lab::catalog::{self, EXPERIMENTS, Entry};
 use crate::lab::context::{Context, LabOptions};
 use crate::lab::{self, output, programs};
 use clap::Args;
-use measure::amount;
 use measure::experiment::Experiment;
+use measure::units;
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ pub struct LabArguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Length of an experiment that runs as long as you want (totd-stability), or of its trials (authorities, pacing)
-    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
     /// Names of the largest zone, as a power of two (authorities) [default: as many as the trials need and the memory holds]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(14..=24))]

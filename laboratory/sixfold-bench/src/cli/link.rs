@@ -8,8 +8,8 @@ use crate::link::pump::{self, Both};
 use crate::link::summary::Summary;
 use crate::signals;
 use clap::Args;
-use link::Impairments;
-use measure::amount;
+use measure::units;
+use netem::Impairments;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -85,7 +85,7 @@ pub struct LinkArguments {
     #[arg(long, value_name = "SETTINGS", value_parser = checked_list)]
     to_right: Option<String>,
     /// Time until the link ends by itself [default: SIGINT or SIGTERM ends it]
-    #[arg(long, value_name = "TIME", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
     /// File for the summary as JSON
     #[arg(long, value_name = "FILE")]

@@ -10,11 +10,11 @@ use crate::signals;
 use clap::{ArgGroup, Args};
 use display::LoadDisplay;
 use load::{HttpOptions, LoadError, LoadOptions, NoCompanion, QueryList, TlsOptions};
-use measure::amount;
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Lanes, Load, Pace, Transport, Validity};
 use measure::outcome::Verdict;
 use measure::plan::{Prefix, SourceAddresses};
+use measure::units;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -54,13 +54,13 @@ pub struct LoadArguments {
     #[arg(long, value_name = "N", conflicts_with = "rate")]
     outstanding: Option<u32>,
     /// Time during which queries are sent and measured, 1ms to 168h together with the warm-up
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     duration: Duration,
     /// Time before that during which queries are sent but not measured; each of these asks for a new name
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
     warm_up: Duration,
     /// Timeout of a query, 1ms to 60s; a later reply counts as late
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration)]
     timeout: Duration,
     /// Ask the queries of this file, NAME TYPE a line, in its order and again from the start, in place of computed names
     /// [default: computed]

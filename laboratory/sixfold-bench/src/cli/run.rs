@@ -336,6 +336,6 @@ fn show_estimate(plan: Plan) -> Result<ExitCode, String> {
     let text = serde_json::to_string_pretty(&plan).map_err(|error| error.to_string())?;
     print(&(text + "\n"))?;
     let procedure = measure::procedure::Procedure::new(plan);
-    eprintln!("about {} trials, {}", procedure.trials_left(), measure::amount::show(procedure.time_left()));
+    eprintln!("about {} trials, {}", procedure.trials_left(), measure::units::show(procedure.time_left()));
     Ok(ExitCode::SUCCESS)
 }

@@ -3,8 +3,8 @@
 use crate::lab::totd::proxy::{self, ProxySettings};
 use crate::signals;
 use clap::Args;
-use experiments::totd::ids::{SCHEMES, Scheme};
-use measure::amount;
+use measure::units;
+use papers::totd::ids::{SCHEMES, Scheme};
 use std::net::{Ipv6Addr, SocketAddrV4};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -28,10 +28,10 @@ pub struct ForwarderArguments {
     #[arg(long, value_name = "N")]
     second: Option<u32>,
     /// Time that the upstream has for a reply
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
     timeout: Duration,
     /// Lifetime of the entries of the table of duplicates
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = amount::duration)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
     lifetime: Duration,
     /// DNS64 prefix of 96 bits
     #[arg(long, value_name = "ADDRESS")]

@@ -5,11 +5,11 @@ use super::run_summary::summary;
 use crate::bundle;
 use crate::run::Ended;
 use crate::run::turns::Device;
-use measure::amount;
 use measure::compare::compare;
 use measure::plan::Plan;
 use measure::procedure::Procedure;
 use measure::run::Run;
+use measure::units;
 use report::named;
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +29,7 @@ pub(super) fn show_estimates(plans: Vec<(String, Plan)>) -> Result<ExitCode, Str
         let value = serde_json::to_value(&plan).map_err(|error| error.to_string())?;
         let procedure = Procedure::new(plan);
         let (count, left) = (procedure.trials_left(), procedure.time_left());
-        lines += &format!("{name}: about {count} trials, {}\n", amount::show(left));
+        lines += &format!("{name}: about {count} trials, {}\n", units::show(left));
         trials += count;
         time += left;
         objects.insert(name, value);
@@ -37,7 +37,7 @@ pub(super) fn show_estimates(plans: Vec<(String, Plan)>) -> Result<ExitCode, Str
     let text = serde_json::to_string_pretty(&objects).map_err(|error| error.to_string())?;
     print(&(text + "\n"))?;
     eprint!("{lines}");
-    eprintln!("in turns: about {trials} trials, {}", amount::show(time));
+    eprintln!("in turns: about {trials} trials, {}", units::show(time));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,14 +3,14 @@
 
 use super::context::{Context, figure};
 use core::time::Duration;
-use experiments::loss::retry::{
-    DJBDNS, GLIBC, POLICIES, SIXFOLD, SYSTEMD, TCP_TIMER, UNBOUND, share_within_retries,
-};
-use experiments::loss::tcp::{self, TTCP, TTCP_FREEBSD, VARIANTS};
-use experiments::loss::{Completed, lossy, udp};
 use measure::experiment::{
     Chart, ChartAxis, ChartLine, Figure, Origin, Point, binomial_range, proportion_interval,
 };
+use papers::loss::retry::{
+    DJBDNS, GLIBC, POLICIES, SIXFOLD, SYSTEMD, TCP_TIMER, UNBOUND, share_within_retries,
+};
+use papers::loss::tcp::{self, TTCP, TTCP_FREEBSD, VARIANTS};
+use papers::loss::{Completed, lossy, udp};
 
 /// Loss rates in each direction, percent.
 const LOSSES: [u32; 11] = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50];
@@ -104,7 +104,7 @@ fn series(
     loss_percent: u32,
     batches: u64,
     seed: u64,
-    run: impl Fn(link::Impairments, u64) -> Vec<Option<Completed>>,
+    run: impl Fn(netem::Impairments, u64) -> Vec<Option<Completed>>,
 ) -> Series {
     let impairments = lossy(f64::from(loss_percent) / 100.0, DELAY);
     let mut completed: Vec<Completed> =

@@ -2,8 +2,8 @@
 //! `--to-right` use the same keys.
 
 use core::str::FromStr;
-use link::{Distribution, Impairments, Loss};
-use measure::amount;
+use measure::units;
+use netem::{Distribution, Impairments, Loss};
 
 /// Keys of a direction.
 pub const KEYS: [&str; 11] = [
@@ -27,8 +27,8 @@ pub const KEYS: [&str; 11] = [
 /// The key is unknown, or the value is malformed or outside its limits; the error names the expected form.
 pub fn apply(impairments: &mut Impairments, key: &str, value: &str) -> Result<(), String> {
     match key {
-        "delay" => impairments.delay.mean = amount::duration(value)?,
-        "jitter" => impairments.delay.jitter = amount::duration(value)?,
+        "delay" => impairments.delay.mean = units::duration(value)?,
+        "jitter" => impairments.delay.jitter = units::duration(value)?,
         "distribution" => impairments.delay.distribution = distribution(value)?,
         "loss" => impairments.loss = Loss::Independent(share(value)?),
         "burst-loss" => {

@@ -4,7 +4,7 @@ use super::limits::{DELAY_DIGITS, DELAY_NS, PACKET, PACKETS_PER_TURN, SLEEP_MS};
 use super::rate_meter::RateMeter;
 use core::sync::atomic::{AtomicBool, Ordering};
 use hdrhistogram::Histogram;
-use link::{Counts, Direction, Impairments};
+use netem::{Counts, Direction, Impairments};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::time::{Duration, Instant};

@@ -2,7 +2,7 @@
 
 use super::pump::{Achieved, Both};
 use core::fmt;
-use link::{Counts, Impairments, Loss};
+use netem::{Counts, Impairments, Loss};
 use serde::Serialize;
 use std::time::Duration;
 

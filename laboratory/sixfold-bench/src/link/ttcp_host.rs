@@ -4,7 +4,7 @@
 //! The kernel has the other end of the interface, so its TCP talks with this one.
 
 use super::limits::{PACKET, PACKETS_PER_TURN, SLEEP_MS};
-use link::Direction;
+use netem::Direction;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -1,6 +1,6 @@
 //! Experiment 6: CPU time per answer from the cache, device beside device. Queries repeat a thousand names without IPv6
 //! addresses, so each answer is a synthesized one that the device has or makes without an upstream query. The column
-//! `legs` shows that there were no upstream queries in the windows, and a goal checks it. A bare echo ([`crate::perf::echo`])
+//! `lookups` shows that there were no upstream queries in the windows, and a goal checks it. A bare echo ([`crate::perf::echo`])
 //! runs beside the devices: no server that receives and sends one datagram per query can cost less.
 
 use crate::perf::device::{Device, of_kind};
@@ -64,11 +64,11 @@ pub fn measure(tester: &mut Tester, devices: &[Device], timing: Timing) -> io::R
         measured: own.zip(echo).and_then(|(own, echo)| ratio(own, echo, 0)),
     });
     let named: Vec<(String, &Series)> = devices.iter().map(|device| device.name()).zip(&all).collect();
-    let legs = all.iter().flat_map(|series| (0..LOADS.len()).flat_map(|load| series.upstream(load)));
+    let lookups = all.iter().flat_map(|series| (0..LOADS.len()).flat_map(|load| series.upstream(load)));
     goals.push(Goal {
         ratio: "questions to the upstream per answer, of any device in any window".to_owned(),
         bound: Bound::AtMost(limits::CACHED_LEGS),
-        measured: legs.reduce(f64::max).and_then(|most| summary(&[most])),
+        measured: lookups.reduce(f64::max).and_then(|most| summary(&[most])),
     });
     let mut tables: Vec<Table> =
         LOADS.iter().enumerate().map(|(load, title)| series::table(load, title, &named)).collect();
@@ -138,7 +138,7 @@ fn notes(timing: Timing, popularity: &Popularity) -> Vec<String> {
         "`echo` is a program that receives a query and sends an answer, with one blocking system call each, and \
          nothing else: the cost of the kernel for every server that handles one datagram at a time."
             .to_owned(),
-        "`legs`: upstream queries per answer. `waited`: the device was ready to run and other programs had the core. \
+        "`lookups`: upstream queries per answer. `waited`: the device was ready to run and other programs had the core. \
          A device that uses clearly less than 100 % of a core in a closed loop waits for the tester: its real peak is \
          higher than its answers/s."
             .to_owned(),

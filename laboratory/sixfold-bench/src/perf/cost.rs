@@ -87,7 +87,7 @@ fn notes(timing: Timing) -> Vec<String> {
             timing.rounds
         ),
         "`waited`: the device was ready to run and other programs had the core; a value far from 0 means that \
-         another program runs on this machine (BIND has several threads that wait for each other). `legs`: \
+         another program runs on this machine (BIND has several threads that wait for each other). `lookups`: \
          upstream queries per answer, 2 in the worst case."
             .to_owned(),
         "The reflector is Sixfold's datapath without DNS; it changes its source port as often as Sixfold. A device \

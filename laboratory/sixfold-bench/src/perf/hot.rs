@@ -80,7 +80,7 @@ pub fn measure(tester: &mut Tester, device: &Device, timing: Timing) -> io::Resu
                 "with a core each",
                 "beside even",
                 "waited %",
-                "legs",
+                "lookups",
                 "lost or wrong",
             ],
             kinds.iter().zip(&all).map(|(kind, turns)| row(kind, turns, &all[0])).collect(),
@@ -148,7 +148,7 @@ fn row(
         of(Turn::capacity, 0),
         cell(&relative, 2),
         of(|turn| turn.tally.waited * 100.0 / turn.tally.seconds, 0),
-        of(Turn::legs, 2),
+        of(Turn::lookups, 2),
         turns.iter().map(|turn| turn.tally.lost()).sum::<u64>().to_string(),
     ]
 }
@@ -170,8 +170,8 @@ fn notes() -> Vec<String> {
 }
 
 impl Turn {
-    fn legs(&self) -> f64 {
-        self.tally.legs()
+    fn lookups(&self) -> f64 {
+        self.tally.lookups()
     }
 }
 

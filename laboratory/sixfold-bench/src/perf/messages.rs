@@ -3,7 +3,7 @@
 
 use crate::perf::names::{self, QUERY};
 use datapath::framing::{Decoder, Encoder};
-use engine::answer::requestor::Requestor;
+use engine::answer::params::ResponseParams;
 use engine::answer::synthesis::{SynthesisInput, synthesize};
 use engine::message::cname_chain::Chain;
 use std::hint::black_box;
@@ -67,7 +67,7 @@ fn synthesize_from(query: &[u8; QUERY], count: u64) -> u64 {
     let message = Message::parse(&reply[..length]).expect("the reply is well-formed");
     let chain = Chain::follow(&message);
     let dns64 = crate::perf::resolve::settings(crate::perf::resolve::Workload::Whole).dns64;
-    let requestor = Requestor {
+    let requestor = ResponseParams {
         id: 7,
         flags: Flags::RD,
         question: &query[12..],

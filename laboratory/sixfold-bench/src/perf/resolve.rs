@@ -157,7 +157,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
                 names::write_query(name, query);
             }
             if workload != Workload::Cached {
-                engine.announce(queries.iter().map(|query| &query[..]));
+                engine.prefetch_cache_lines(queries.iter().map(|query| &query[..]));
             }
             for query in &queries {
                 engine.query(now, &client, query, &mut asked);
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn every_resolution_in_memory_ends_with_the_right_address() {
         assert_eq!(run(Workload::Whole, 10 * BATCH as u64, true), 10 * BATCH as u64);
-        // Three passes: resolved, found as legs, copied from the cache.
+        // Three passes: resolved, found as lookups, copied from the cache.
         assert_eq!(run(Workload::Cached, 3 * HOT, true), 3 * HOT);
     }
 

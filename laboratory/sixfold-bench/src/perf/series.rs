@@ -48,7 +48,7 @@ impl Series {
 
     /// Upstream queries per right answer, round by round.
     pub fn upstream(&self, load: usize) -> Vec<f64> {
-        self.tallies[load].iter().map(Tally::legs).collect()
+        self.tallies[load].iter().map(Tally::lookups).collect()
     }
 
     /// Rate of right answers in the latest run of a load.
@@ -110,7 +110,7 @@ pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
             of(Tally::goodput, 0),
             of(|tally| tally.busy() * 100.0, 0),
             of(|tally| tally.waited * 100.0 / tally.seconds, 0),
-            of(Tally::legs, 2),
+            of(Tally::lookups, 2),
             of(|tally| tally.delay * 1e3, 2),
             of(|tally| tally.lost() as f64 * 100.0 / tally.sent as f64, 2),
             tallies.iter().map(Tally::wrong).sum::<u64>().to_string(),
@@ -125,7 +125,7 @@ pub fn table(load: usize, title: &str, devices: &[(String, &Series)]) -> Table {
             "answers/s",
             "% of a core",
             "waited %",
-            "legs",
+            "lookups",
             "mean ms",
             "lost %",
             "wrong",

@@ -125,7 +125,7 @@ impl Tally {
     }
 
     /// Upstream queries per right answer: 2 in the worst case.
-    pub fn legs(&self) -> f64 {
+    pub fn lookups(&self) -> f64 {
         self.upstream as f64 / self.valid as f64
     }
 

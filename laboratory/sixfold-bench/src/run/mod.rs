@@ -19,11 +19,11 @@ pub use recorded::{Recorded, read};
 
 use crate::bundle;
 use crate::clock;
-use measure::amount;
 use measure::outcome::Verdict;
 use measure::plan::Plan;
 use measure::procedure::{Action, Event, Procedure};
 use measure::run::Run;
+use measure::units;
 use progress::RunDisplay;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
         display.print_line(&format!(
             "about {} trials, {}; may end earlier or later, depending on the device; interrupt at any time, resume with --resume --out {}",
             self.procedure.trials_left(),
-            amount::show(display.time_left(&self.procedure)),
+            units::show(display.time_left(&self.procedure)),
             self.out.display()
         ));
         let mut testbed = self.testbed(&plan)?;

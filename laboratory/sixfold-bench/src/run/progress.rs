@@ -3,10 +3,10 @@
 
 use crate::clock;
 use crate::file_error::file_error;
-use measure::amount;
 use measure::outcome::{Outcome, Verdict};
 use measure::procedure::{Procedure, Task};
 use measure::run::{Purpose, Trial};
+use measure::units;
 use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -102,7 +102,7 @@ impl RunDisplay {
         self.print_line(&format!(
             "{done:>4} of about {}, {} left{}: {}{}",
             done + procedure.trials_left(),
-            amount::show(self.time_left(procedure) + self.others_left),
+            units::show(self.time_left(procedure) + self.others_left),
             if self.prefix.is_empty() { "" } else { " for all" },
             trial_line(task, outcome),
             if is_first_limit(procedure.trials()) { LIMIT_NOTE } else { "" }

@@ -4,8 +4,8 @@
 use super::journal::{self, Unfinished};
 use super::record;
 use crate::bundle;
-use measure::amount;
 use measure::run::Run;
+use measure::units;
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub fn read(folder: &Path) -> Result<Recorded, String> {
         "{done} trial{} done, about {} to go (about {})",
         if done == 1 { "" } else { "s" },
         procedure.trials_left(),
-        amount::show(Duration::from_secs(procedure.time_left().as_secs().max(1)))
+        units::show(Duration::from_secs(procedure.time_left().as_secs().max(1)))
     );
     let mut run = record::build(&procedure, &started, false);
     run.warnings.insert(0, format!("the run was in progress when this was written: {progress}"));

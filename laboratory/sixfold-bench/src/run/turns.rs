@@ -14,10 +14,10 @@ use crate::clock;
 use crate::file_error::file_error;
 use crate::run::journal::{self, Journal};
 use crate::run::progress::RunDisplay;
-use measure::amount;
 use measure::plan::Plan;
 use measure::procedure::{Action, Procedure};
 use measure::run::{Purpose, Run};
+use measure::units;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io::Write;
@@ -255,7 +255,7 @@ fn announce(members: &[Member<'_>], out: &Path, say: impl Fn(&str)) {
         "in turns: {}; each is stopped while another has its turn\nabout {trials} trials, {}; may end earlier or later, depending on the \
          devices; interrupt at any time, resume with --resume --out {}",
         names.join(", "),
-        amount::show(left),
+        units::show(left),
         out.display()
     ));
 }

@@ -4,7 +4,7 @@
 use super::limits::{PENDING, UPSTREAM_TIMEOUT};
 use super::upstream::{Answer, Counts, Upstream};
 use crate::link::ttcp_host::TtcpHost;
-use experiments::dns::{Client, Request};
+use papers::dns::{Client, Request};
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::time::Duration;

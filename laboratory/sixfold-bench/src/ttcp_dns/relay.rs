@@ -8,7 +8,7 @@ use super::onward::Onward;
 use super::testbed::PORT;
 use super::upstream;
 use crate::link::ttcp_host::TtcpHost;
-use experiments::dns::{self, Server};
+use papers::dns::{self, Server};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

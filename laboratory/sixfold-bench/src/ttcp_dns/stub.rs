@@ -1,7 +1,7 @@
 //! A stub resolver that asks over T/TCP, one question at a time.
 
 use crate::link::ttcp_host::TtcpHost;
-use experiments::dns::Client;
+use papers::dns::Client;
 use std::net::SocketAddr;
 use std::time::Duration;
 

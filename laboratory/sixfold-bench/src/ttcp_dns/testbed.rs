@@ -5,7 +5,7 @@ use crate::link::namespace::Namespace;
 use crate::link::own_namespace::{OwnNamespace, set};
 use crate::link::pump::{self, Achieved, Both};
 use crate::link::ttcp_host::TtcpHost;
-use link::{Direction, Impairments};
+use netem::{Direction, Impairments};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 
 use super::limits::{MESSAGE, PENDING, TCP_PENDING, UPSTREAM_TIMEOUT};
 use crate::link::namespace::Namespace;
-use experiments::dns::{Request, frame};
+use papers::dns::{Request, frame};
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};

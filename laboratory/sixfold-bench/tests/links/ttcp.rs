@@ -1,8 +1,8 @@
 //! The laboratory's TCP talks with the kernel's, in both directions and over bad links, with T/TCP on and off.
 
 use super::namespaces::Ends;
-use ::link::{Delay, Direction, Impairments, Loss};
 use ::ttcp::{Connection, Event, Failure, Listen, Settings, Stack};
+use netem::{Delay, Direction, Impairments, Loss};
 use sixfold_bench::link::interface;
 use sixfold_bench::link::ttcp_host::TtcpHost;
 use std::collections::HashMap;

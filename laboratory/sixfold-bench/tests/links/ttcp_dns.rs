@@ -1,8 +1,8 @@
 //! DNS over T/TCP between two namespaces: stub, link, relay, server.
 
-use ::link::{Delay, Impairments, Loss};
 use ::ttcp::Settings;
 use authority::{Content, Records, Server, Zone};
+use netem::{Delay, Impairments, Loss};
 use sixfold_bench::ttcp_dns::relay::{Relay, RelayCounts};
 use sixfold_bench::ttcp_dns::stub::Stub;
 use sixfold_bench::ttcp_dns::testbed::{PORT, Testbed, packets, ttcp_server};

@@ -3,7 +3,7 @@
 
 use crate::network::{CLIENT, Network, PORT, answer, captured, server};
 use core::time::Duration;
-use link::Impairments;
+use netem::Impairments;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use sixfold_ttcp::{ConnectionCount, Event, Listen, Options, Segment, Serial, Settings, State};

@@ -2,7 +2,7 @@
 
 use crate::network::{Network, PORT, captured, server};
 use core::time::Duration;
-use link::{Delay, Distribution, Impairments, Loss};
+use netem::{Delay, Distribution, Impairments, Loss};
 use proptest::prelude::*;
 use sixfold_ttcp::{Connection, Event, Listen, Settings};
 use std::collections::HashMap;

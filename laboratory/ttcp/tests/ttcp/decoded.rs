@@ -54,7 +54,7 @@ pub fn decode_fields(packets: &[(Duration, bool, Vec<u8>)], fields: &[&str]) -> 
 }
 
 fn transactions(client: Settings, server_settings: Settings, listen: Listen) -> Network {
-    let mut network = captured(client, server_settings, link::Impairments::default(), 1);
+    let mut network = captured(client, server_settings, netem::Impairments::default(), 1);
     network.server.listen(PORT, listen).expect("a free port");
     let mut requests = HashMap::new();
     for _ in 0..2 {

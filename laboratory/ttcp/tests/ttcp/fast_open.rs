@@ -3,7 +3,7 @@
 use crate::decoded::decode_fields;
 use crate::network::{CLIENT, Network, PORT, answer, captured, server};
 use core::time::Duration;
-use link::{Delay, Impairments};
+use netem::{Delay, Impairments};
 use sixfold_ttcp::{
     Cookie, Event, FastOpen, FastOpenOption, Listen, Options, Segment, Serial, Settings, State,
 };

@@ -1,7 +1,7 @@
 //! The hosts of the tests: two on a link in virtual time, with all packets captured.
 
-use experiments::network;
-use link::Impairments;
+use netem::Impairments;
+use papers::network;
 use sixfold_ttcp::{Event, Settings};
 
 pub use network::{CLIENT, Network, PORT, SERVER, server};

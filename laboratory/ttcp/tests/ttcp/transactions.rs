@@ -2,7 +2,7 @@
 
 use crate::network::{Network, PORT, answer, captured, server};
 use core::time::Duration;
-use link::{Delay, Impairments};
+use netem::{Delay, Impairments};
 use sixfold_ttcp::{Event, Listen, Settings};
 use std::collections::HashMap;
 

@@ -21,7 +21,7 @@ struct Sighting {
 
 /// The networks beside the one that sends most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Others {
+pub(crate) enum Contention {
     /// No network was active.
     None,
     /// At least one network was active.
@@ -88,12 +88,12 @@ impl ActiveNetworks {
     }
 
     /// The networks that were active in the time before `now`, without the one that sends most.
-    pub(crate) fn others(&self, now: Instant) -> Others {
+    pub(crate) fn contention(&self, now: Instant) -> Contention {
         let is_recent = |at: Option<Instant>| at.is_some_and(|at| now - at < OTHERS_MEMORY);
         match (is_recent(self.many_at), is_recent(self.active_at)) {
-            (true, _) => Others::Many,
-            (false, true) => Others::Few,
-            (false, false) => Others::None,
+            (true, _) => Contention::Many,
+            (false, true) => Contention::Few,
+            (false, false) => Contention::None,
         }
     }
 
@@ -149,18 +149,18 @@ mod tests {
         ClientNetwork::of((0x2001_0db8 << 96 | number << 64).into(), 0)
     }
 
-    fn others_after(networks: &[u128]) -> Others {
+    fn others_after(networks: &[u128]) -> Contention {
         let mut active = ActiveNetworks::new();
         active.observe(Instant(1), networks.iter().map(|&number| network(number)));
-        active.others(Instant(1))
+        active.contention(Instant(1))
     }
 
     #[test]
     fn a_network_is_active_from_its_second_datagram_on() {
         for networks in [&[][..], &[1; 9], &[1, 1, 2, 1, 1], &[1, 2, 1, 1, 3, 1, 1, 1]] {
-            assert_eq!(others_after(networks), Others::None, "{networks:?}");
+            assert_eq!(others_after(networks), Contention::None, "{networks:?}");
         }
-        assert_eq!(others_after(&[1, 2, 1, 1, 2, 1]), Others::Few);
+        assert_eq!(others_after(&[1, 2, 1, 1, 2, 1]), Contention::Few);
     }
 
     #[test]
@@ -168,13 +168,13 @@ mod tests {
         let mut active = ActiveNetworks::new();
         active.observe(Instant(0), [1, 1, 1, 2, 2].map(network).into_iter());
         let end = Instant(0) + OTHERS_MEMORY;
-        assert_eq!(active.others(Instant(end.0 - 1)), Others::Few);
-        assert_eq!(active.others(end), Others::None);
+        assert_eq!(active.contention(Instant(end.0 - 1)), Contention::Few);
+        assert_eq!(active.contention(end), Contention::None);
         // An old sighting does not make a new one the second.
         active.observe(end + Span(1), [1, 1, 2].map(network).into_iter());
-        assert_eq!(active.others(end + Span(1)), Others::None);
+        assert_eq!(active.contention(end + Span(1)), Contention::None);
         active.observe(end + Span(2), [1, 1, 2].map(network).into_iter());
-        assert_eq!(active.others(end + Span(2)), Others::Few);
+        assert_eq!(active.contention(end + Span(2)), Contention::Few);
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         for (turn, number) in [1, 2, 1, 2].into_iter().enumerate() {
             active.observe(Instant(turn as u64), [number; 100].map(network).into_iter());
         }
-        assert_eq!(active.others(Instant(4)), Others::Few);
+        assert_eq!(active.contention(Instant(4)), Contention::Few);
     }
 
     #[test]
@@ -194,10 +194,10 @@ mod tests {
             main.chain(others).collect::<Vec<_>>()
         };
         // One in 256 of 4,000, and the first one of each of the five does not count.
-        assert_eq!(others_after(&datagrams(20)), Others::Few);
-        assert_eq!(others_after(&datagrams(21)), Others::Many);
+        assert_eq!(others_after(&datagrams(20)), Contention::Few);
+        assert_eq!(others_after(&datagrams(21)), Contention::Many);
         // A handful is not many, though it be a part of few.
-        assert_eq!(others_after(&[1, 1, 1, 2, 2, 2, 3, 3]), Others::Few);
+        assert_eq!(others_after(&[1, 1, 1, 2, 2, 2, 3, 3]), Contention::Few);
     }
 
     #[test]
@@ -206,7 +206,7 @@ mod tests {
         for second in 1..=60 {
             let networks = std::iter::repeat_n(1, 998).chain([2, 2]).map(network);
             active.observe(Instant(0) + Span(second * OTHERS_RECHECK.0), networks);
-            assert_eq!(active.others(Instant(0) + Span(second * OTHERS_RECHECK.0)), Others::Few);
+            assert_eq!(active.contention(Instant(0) + Span(second * OTHERS_RECHECK.0)), Contention::Few);
         }
     }
 }

@@ -5,10 +5,10 @@
 //! networks beyond that rate only a share passes. The kernel drops the rest before it is queued
 //! ([`shedding_filter`](crate::listen::shedding_filter)).
 //!
-//! This file observes the queue and decides how much may pass, `heavy_networks.rs` divides that among the networks. Neither has a socket
+//! This file observes the queue and decides how much may pass, `heavy_hitters.rs` divides that among the networks. Neither has a socket
 //! or a clock. A network is an IPv6 /64 or an IPv4 address, as
 //! everywhere else; of a link-local address all bits count, but not its interface, which the filter does not see. The networks
-//! of a site (`client-prefix`) that send too little each to be shed are counted together, and are shed together if the site
+//! of a customer (`client-prefix`) that send too little each to be shed are counted together, and are shed together if the customer
 //! sends much. So a flooder gains nothing by using all networks of its prefix, and the neighbours of a single flooding network
 //! lose nothing. If those that send little are too many together, an equal share of each passes: the same part is lost as in a full
 //! queue, but the others' answers are not late.
@@ -26,7 +26,7 @@
 //! The shedding ends when nothing comes any more: a silence says nothing about how much the worker can read.
 //!
 //! The filter does not reach what is in the queue already. Of that, the datagrams of shed networks are *stale* that are older than
-//! [`STALE_AGE`] ([`arrivals`](crate::listen::arrivals)), or of which more wait than can be read by then. They are read and dropped
+//! [`STALE_AGE`] ([`arrivals`](crate::listen::sojourn)), or of which more wait than can be read by then. They are read and dropped
 //! without a look at them, the oldest first, so that the next ones are answered in time, also where the share that passes was too large.
 
 use crate::counters::Counter;
@@ -36,10 +36,10 @@ use crate::limits::{
     SHEDDING_INTERVAL, SHEDDING_LONGEST_INTERVAL, SHEDDING_SAMPLE, STALE_AGE, STALE_COST,
     STANDING_QUEUE_TIME,
 };
-use crate::listen::active_networks::{ActiveNetworks, Others};
-use crate::listen::arrivals::Arrivals;
+use crate::listen::active_networks::{ActiveNetworks, Contention};
 use crate::listen::filter_history::FilterHistory;
-use crate::listen::heavy_networks::{HeavyNetworks, Sampled, ShedNetwork};
+use crate::listen::heavy_hitters::{HeavyHitters, Sampled, ShedNetwork};
+use crate::listen::sojourn::SojournEstimator;
 use crate::socket::syscalls::ReceiveQueue;
 use engine::{ClientNetwork, Instant, Span};
 
@@ -93,7 +93,7 @@ pub(crate) struct FairShedding {
     standing_since: Observation,
     /// The longest pause since then.
     standing_pause: Span,
-    arrivals: Arrivals,
+    sojourn: SojournEstimator,
     active_networks: ActiveNetworks,
     /// Datagrams that `active_networks` knows.
     known_datagrams: u64,
@@ -106,7 +106,7 @@ pub(crate) struct FairShedding {
     /// Time of the latest batch, and datagrams read until then.
     latest_batch: (Instant, u64),
     /// The networks beside the one that sent most, at the latest update.
-    others: Others,
+    contention: Contention,
     /// Datagrams per second that the worker reads, and that clients send. Smoothed while networks are shed.
     read_rate: f64,
     offered_rate: f64,
@@ -115,7 +115,7 @@ pub(crate) struct FairShedding {
     /// Updates in a row that found an overload.
     overloads: u32,
     /// True if the queue has overflowed or stands, so that networks may be shed that harm nobody in particular.
-    may_shed_all: bool,
+    sheds_everybody: bool,
     /// Number of datagrams at the front of the queue that are old: those of shed networks among them are stale.
     stale: u64,
     /// Stale datagrams read so far.
@@ -126,7 +126,7 @@ pub(crate) struct FairShedding {
     /// Working memory of an update.
     next_shed: Vec<ShedNetwork>,
     sample: Vec<Sampled>,
-    heavy: HeavyNetworks,
+    heavy: HeavyHitters,
 }
 
 impl FairShedding {
@@ -138,26 +138,26 @@ impl FairShedding {
             busy_since: Observation::default(),
             standing_since: Observation::default(),
             standing_pause: Span::ZERO,
-            arrivals: Arrivals::new(),
+            sojourn: SojournEstimator::new(),
             active_networks: ActiveNetworks::new(),
             known_datagrams: 0,
             has_proxied: false,
             has_emptied: false,
             pause: Pause::default(),
             latest_batch: (Instant(0), 0),
-            others: Others::None,
+            contention: Contention::None,
             read_rate: 0.0,
             offered_rate: 0.0,
             measured: Span(0),
             overloads: 0,
-            may_shed_all: false,
+            sheds_everybody: false,
             stale: 0,
             stale_read: 0,
             shed: Vec::with_capacity(SHED_NETWORKS + 1),
             filters: FilterHistory::new(),
             next_shed: Vec::with_capacity(SHED_NETWORKS + 1),
             sample: Vec::with_capacity(SHEDDING_SAMPLE),
-            heavy: HeavyNetworks::new(),
+            heavy: HeavyHitters::new(),
         }
     }
 
@@ -167,11 +167,11 @@ impl FairShedding {
     pub(crate) fn record(&mut self, network: ClientNetwork) -> bool {
         self.recent[self.datagrams as usize % SHEDDING_SAMPLE] = network;
         self.datagrams += 1;
-        self.stale == 0 || !self.is_stale(network)
+        self.stale == 0 || !self.take_stale(network)
     }
 
     #[cold]
-    fn is_stale(&mut self, network: ClientNetwork) -> bool {
+    fn take_stale(&mut self, network: ClientNetwork) -> bool {
         self.stale -= 1;
         let is_stale = self.shed.iter().any(|shed| shed.contains(network));
         self.stale_read += u64::from(is_stale);
@@ -192,7 +192,7 @@ impl FairShedding {
     /// The reason of drops by the filter, and of stale datagrams. Only networks that are shed for the sake of others flood.
     pub(crate) fn reason_of_drops(&self) -> Counter {
         let spares_others = self.shed.iter().all(|shed| shed.length > 0);
-        match self.is_active() && self.others != Others::None && spares_others {
+        match self.is_active() && self.contention != Contention::None && spares_others {
             true => Counter::FloodingNetwork,
             false => Counter::ReceiveQueueOverflow,
         }
@@ -200,21 +200,21 @@ impl FairShedding {
 
     /// A batch was read, and others may wait.
     pub(crate) fn observe_queue(&mut self, now: Instant, queue: ReceiveQueue) {
-        self.arrivals.observe(now, self.datagrams + queue.waiting() as u64);
+        self.sojourn.observe(now, self.datagrams + queue.waiting() as u64);
         self.stale = if self.is_active() { self.stale.max(self.count_stale(now)) } else { 0 };
     }
 
     /// Datagrams at the front of the queue that are older than [`STALE_AGE`].
     fn count_stale(&self, now: Instant) -> u64 {
         let begin = Instant(now.0.saturating_sub(STALE_AGE.0));
-        self.arrivals.arrived_by(begin).saturating_sub(self.datagrams)
+        self.sojourn.arrived_by(begin).saturating_sub(self.datagrams)
     }
 
     /// The worker has emptied the queue: unless networks are shed, the measurement starts again.
     #[inline]
     pub(crate) fn on_queue_emptied(&mut self, now: Instant) {
         (self.stale, self.has_emptied) = (0, true);
-        self.arrivals.observe(now, self.datagrams);
+        self.sojourn.observe(now, self.datagrams);
         match self.is_active() {
             true => self.filters.on_queue_emptied(self.datagrams),
             false => self.previous = None,
@@ -224,7 +224,7 @@ impl FairShedding {
     /// Records the time of a batch, or of a tick. Returns true if enough time has passed and enough datagrams came for
     /// [`FairShedding::update`].
     #[inline]
-    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn note_batch_and_ask_for_update(&mut self, now: Instant) -> bool {
         let (begin, datagrams) = std::mem::replace(&mut self.latest_batch, (now, self.datagrams));
         if now - begin > self.pause.length {
             self.pause = Pause { begin, length: now - begin, datagrams };
@@ -252,7 +252,7 @@ impl FairShedding {
     }
 
     /// Observes the queue. Returns the networks to shed if they have changed: none when the shedding ends. `client_prefix`: the
-    /// prefix length of a site.
+    /// prefix length of a customer.
     pub(crate) fn update(
         &mut self,
         now: Instant,
@@ -274,7 +274,7 @@ impl FairShedding {
         let Some(previous) = self.previous.replace(current) else {
             // The measurement starts here.
             (self.busy_since, self.standing_since, self.overloads) = (current, current, 0);
-            (self.may_shed_all, self.pause, self.standing_pause) = (false, Pause::default(), Span::ZERO);
+            (self.sheds_everybody, self.pause, self.standing_pause) = (false, Pause::default(), Span::ZERO);
             return None;
         };
         if now == previous.at {
@@ -342,7 +342,7 @@ impl FairShedding {
         self.offered_rate += (offered_rate - self.offered_rate) / 2.0;
         // The drops are those of the filter.
         let queue = current.queue;
-        self.may_shed_all |= self.stands(current, self.read_rate) || queue.used > queue.size / 2;
+        self.sheds_everybody |= self.stands(current, self.read_rate) || queue.used > queue.size / 2;
         Some(())
     }
 
@@ -399,7 +399,7 @@ impl FairShedding {
             self.active_networks.mark_others_active(now);
         }
         self.known_datagrams = self.datagrams;
-        self.others = self.active_networks.others(now);
+        self.contention = self.active_networks.contention(now);
     }
 
     /// The rates at which datagrams are read and offered, and the time since which, if networks must be shed now.
@@ -417,11 +417,11 @@ impl FairShedding {
         let stands = self.stands(current, since_busy.0);
         if queue.drops != previous.queue.drops {
             // Datagrams were lost: use the rates since the worker last emptied the queue.
-            self.may_shed_all = true;
+            self.sheds_everybody = true;
             return Some((self.busy_since.at, since_busy));
         }
         if stands {
-            self.may_shed_all = true;
+            self.sheds_everybody = true;
             return Some((self.standing_since.at, current.rates_since(&self.standing_since)));
         }
         // One overload may mean that the worker was held up for a moment: it catches up. Two may not come, because a worker that reads
@@ -429,10 +429,10 @@ impl FairShedding {
         let grows = since_busy.1 - since_busy.0;
         let overflows = queue.waiting() + grows * 2.0 * seconds_of(QUEUE_TARGET) > queue.capacity();
         let is_half_full = grows > 0.0 && queue.used > queue.size / 2;
-        match self.others {
-            Others::Many if self.overloads >= 2 => Some((previous.at, (read_rate, offered_rate))),
-            Others::Many if overflows || is_half_full => Some((self.busy_since.at, since_busy)),
-            Others::Few if overflows => Some((self.busy_since.at, since_busy)),
+        match self.contention {
+            Contention::Many if self.overloads >= 2 => Some((previous.at, (read_rate, offered_rate))),
+            Contention::Many if overflows || is_half_full => Some((self.busy_since.at, since_busy)),
+            Contention::Few if overflows => Some((self.busy_since.at, since_busy)),
             _ => None,
         }
     }
@@ -453,7 +453,7 @@ impl FairShedding {
     /// Divides `target`, the datagrams per second that may pass, among the networks. Returns true if the networks to shed have changed.
     fn compute_shares(&mut self, target: f64) -> bool {
         self.next_shed.clear();
-        self.next_shed.extend(self.heavy.divide(target, self.offered_rate, self.may_shed_all));
+        self.next_shed.extend(self.heavy.divide(target, self.offered_rate, self.sheds_everybody));
         // Each change costs some microseconds in the kernel, so changes are left out that are smaller than any that the queue asks for.
         let is_same = self.next_shed.len() == self.shed.len()
             && self.next_shed.iter().all(|next_shed| {

@@ -44,14 +44,14 @@ struct World {
     changes: u32,
 }
 
-/// A network of a site.
-fn network(site: usize, number: usize) -> ClientNetwork {
-    let bits = 0x2001_0db8 << 96 | (site as u128) << 72 | (number as u128) << 64;
+/// A network of a customer.
+fn network(customer: usize, number: usize) -> ClientNetwork {
+    let bits = 0x2001_0db8 << 96 | (customer as u128) << 72 | (number as u128) << 64;
     ClientNetwork::of(bits.into(), 0)
 }
 
 impl World {
-    /// Makes a sender for each rate, in datagrams per millisecond. Each has a site of its own.
+    /// Makes a sender for each rate, in datagrams per millisecond. Each has a customer of its own.
     fn new(reads: usize, senders: &[f64]) -> World {
         let sender = |(number, &per_ms)| Sender {
             network: network(number, 0),
@@ -121,14 +121,14 @@ impl World {
             arriving.into_iter().map(|number| (number, self.senders[number].burst as usize)).collect();
         for number in bursts.into_iter().flat_map(|(number, burst)| std::iter::repeat_n(number, burst)) {
             let network = self.senders[number].network;
-            // As the filter does: the network itself comes before its site.
+            // As the filter does: the network itself comes before its customer.
             let shed = |network: ClientNetwork, length: u8| {
                 let found =
                     self.installed.iter().find(|shed| (shed.network, shed.length) == (network, length));
                 found.map(|shed| shed.share)
             };
             let share =
-                shed(network, 64).or(shed(network.site(56), 56)).or(shed(ClientNetwork::default(), 0));
+                shed(network, 64).or(shed(network.customer(56), 56)).or(shed(ClientNetwork::default(), 0));
             let share = share.unwrap_or(1.0);
             let is_full = self.queue.len() as f64 * DATAGRAM_QUEUE_OCTETS > f64::from(SIZE);
             if is_full || self.chance() >= share {
@@ -177,7 +177,7 @@ impl World {
     }
 
     fn update(&mut self, now: Instant) {
-        if !self.shedding.is_due(now) {
+        if !self.shedding.note_batch_and_ask_for_update(now) {
             return;
         }
         let queue = self.observed_queue();
@@ -239,9 +239,9 @@ fn one_network_floods_and_the_others_lose_nothing() {
 }
 
 #[test]
-fn a_site_floods_from_all_its_networks_and_the_others_lose_nothing() {
+fn a_customer_floods_from_all_its_networks_and_the_others_lose_nothing() {
     for networks in [33, 256] {
-        // 100 a millisecond are possible; twenty others send one together, and the site a thousand.
+        // 100 a millisecond are possible; twenty others send one together, and the customer a thousand.
         let mut world =
             World::new(100, &[vec![0.05; 20], vec![1_000.0 / networks as f64; networks]].concat());
         let flooders = world.senders[20..].iter_mut();
@@ -256,7 +256,7 @@ fn a_site_floods_from_all_its_networks_and_the_others_lose_nothing() {
 
 #[test]
 fn the_neighbours_of_a_flooding_network_lose_nothing() {
-    // All are of one site.
+    // All are of one customer.
     let mut world = World::new(100, &[vec![0.05; 20], vec![1_000.0]].concat());
     world.senders.iter_mut().enumerate().for_each(|(number, sender)| sender.network = network(7, number));
     world.run(5_000);
@@ -293,17 +293,17 @@ fn a_worker_that_runs_a_fifth_of_the_time_is_as_fair() {
 
 #[test]
 fn bursts_of_networks_that_are_alike_are_no_floods() {
-    for (sites, times) in [(4, 2.0), (4, 10.0), (1_000, 2.0), (1_000, 10.0)] {
+    for (customers, times) in [(4, 2.0), (4, 10.0), (1_000, 2.0), (1_000, 10.0)] {
         let per_ms = times * 100.0 / 1_000.0;
         let mut world = World::new(100, &vec![per_ms; 1_000]);
         world.senders.iter_mut().for_each(|sender| sender.burst = 16.0);
         world.spread();
         let senders = world.senders.iter_mut().enumerate();
-        senders.for_each(|(number, sender)| sender.network = network(number % sites, number / sites));
+        senders.for_each(|(number, sender)| sender.network = network(number % customers, number / customers));
         world.run(500);
         world.count_anew();
         world.run(4_000);
-        let (case, read) = (format!("{times} x from {sites} sites"), world.read());
+        let (case, read) = (format!("{times} x from {customers} customers"), world.read());
         assert!(read >= 4_000 * 97, "{case}: {read}");
         let wait = world.p99_wait();
         assert!(wait <= 45, "{case}: {wait} ms");
@@ -626,7 +626,7 @@ fn a_few_forged_datagrams_do_not_harm_a_network() {
     }
     world.runs = STOPPED_OFTEN;
     world.run(20_000);
-    assert!(world.shedding.others == Others::Few, "{:?}", world.shedding.others);
+    assert!(world.shedding.contention == Contention::Few, "{:?}", world.shedding.contention);
     assert_eq!((world.changes, world.drops), (0, 0));
 }
 

@@ -3,7 +3,7 @@
 //! weighed only with the shares of the filter that they came through.
 
 use crate::limits::{FILTER_HISTORY, SHED_NETWORKS, SHEDDING_DATAGRAMS};
-use crate::listen::heavy_networks::ShedNetwork;
+use crate::listen::heavy_hitters::ShedNetwork;
 use std::collections::VecDeque;
 
 /// A filter, and the number of the first datagram that came through it.

@@ -15,13 +15,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The search of one worker: the name hashes in a sample of its queries, by the algorithm of Misra and Gries, which finds
 /// every value that makes up more than one in [`HOT_CANDIDATES`] of a stream.
 #[derive(Debug, Default)]
-pub(crate) struct HotNameSearch {
+pub(crate) struct HotNameDetector {
     /// Name hashes with their counts. A count is too low by at most the sample divided by the number of candidates.
     candidates: [(u32, u32); HOT_CANDIDATES],
     sampled: u32,
 }
 
-impl HotNameSearch {
+impl HotNameDetector {
     /// Number of queries sampled so far: tells the caller which query of a batch to sample next.
     pub(crate) fn sampled(&self) -> usize {
         self.sampled as usize
@@ -40,7 +40,7 @@ impl HotNameSearch {
             return None;
         }
         let (hash, count) = candidates.iter().copied().max_by_key(|&(_, count)| count)?;
-        *self = HotNameSearch::default();
+        *self = HotNameDetector::default();
         (count >= HOT_SAMPLE / HOT_PART).then_some(hash)
     }
 }
@@ -116,7 +116,7 @@ mod tests {
 
     /// The hot name of a sample in which every `part`-th query is for name 7, and all others are for different names.
     fn found(part: u32) -> Option<u32> {
-        let mut search = HotNameSearch::default();
+        let mut search = HotNameDetector::default();
         let mut found = None;
         for number in 0..HOT_SAMPLE {
             found = found.or(search.take(if number % part == 0 { 7 } else { 1_000 + number }));

@@ -296,7 +296,7 @@ pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listen::heavy_networks::ShedNetwork;
+    use crate::listen::heavy_hitters::ShedNetwork;
     use crate::listen::shedding_filter;
     use engine::ClientNetwork;
     use engine::settings::Networks;

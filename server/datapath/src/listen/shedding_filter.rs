@@ -3,7 +3,7 @@
 //! queue, no system call and none of the worker's time.
 
 use crate::limits::PROXIES_PASSED;
-use crate::listen::heavy_networks::ShedNetwork;
+use crate::listen::heavy_hitters::ShedNetwork;
 use engine::settings::{Network, Networks};
 use kernel::syscalls::{check, set_option};
 use std::io;
@@ -18,7 +18,7 @@ const SOURCE4: u32 = 12;
 const ACCEPT: u32 = u32::MAX;
 
 /// The BPF program: accepts all datagrams, but of the given networks only their share, chosen at random. Datagrams of trusted
-/// proxies all pass, because a proxy sends for others. A network is looked for before its site.
+/// proxies all pass, because a proxy sends for others. A network is looked for before its customer.
 fn program(shed: &[ShedNetwork], ipv6: bool, proxies: &Networks) -> Vec<libc::sock_filter> {
     let mut networks: Vec<&ShedNetwork> = Vec::with_capacity(shed.len());
     let mut passed: Vec<&Network> = Vec::new();
@@ -184,7 +184,7 @@ mod tests {
             let address: Ipv6Addr = address.parse().unwrap();
             // The number of a link-local address has all bits of the address.
             let network = ClientNetwork::of(address, 0);
-            ShedNetwork { network: network.site(length), length, share }
+            ShedNetwork { network: network.customer(length), length, share }
         };
         for length in [1, 31, 33, 48, 52, 56, 63] {
             assert_eq!(arrived(&listener, &[of("::", length, 0.0)], "[::1]:0"), 0, "{length}");
@@ -192,10 +192,10 @@ mod tests {
             assert_eq!(arrived(&listener, &[other], "[::1]:0"), SENT, "{length}");
         }
         assert_eq!(arrived(&listener, &[of("0:0:0:100::", 56, 0.0)], "[::1]:0"), SENT);
-        let (site, network) = (of("::", 56, 0.0), of("::", 64, 1.0));
-        assert_eq!(arrived(&listener, &[site, network], "[::1]:0"), SENT);
-        let (site, network) = (of("::", 56, 1.0), of("::", 64, 0.0));
-        assert_eq!(arrived(&listener, &[site, network], "[::1]:0"), 0);
+        let (customer, network) = (of("::", 56, 0.0), of("::", 64, 1.0));
+        assert_eq!(arrived(&listener, &[customer, network], "[::1]:0"), SENT);
+        let (customer, network) = (of("::", 56, 1.0), of("::", 64, 0.0));
+        assert_eq!(arrived(&listener, &[customer, network], "[::1]:0"), 0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Steering: the choice of the worker that owns a query name. A keyed hash of the case-folded name decides, so that equal
 //! questions meet at one worker, which asks an upstream once. The kernel applies the rule before it queues a datagram, by a
-//! classic BPF program on the SO_REUSEPORT group, which needs no privilege. [`owner`] computes the same result in Rust.
+//! classic BPF program on the SO_REUSEPORT group, which needs no privilege. [`home_worker`] computes the same result in Rust.
 //!
 //! The hash is FNV-1a over octets | 0x20, from a secret start, with a final step that mixes in a second secret, because the
 //! low bits of FNV alone are linear in those of the input. The hash spreads load. No security depends on it.
@@ -64,19 +64,19 @@ impl From<Seed> for u64 {
 /// The worker that owns the name of a query: the worker that the kernel picks too. A message that ends within its name
 /// belongs to worker 0.
 #[inline]
-pub fn owner(message: &[u8], seed: Seed, workers: usize) -> usize {
-    find_owner(message, seed, workers).unwrap_or(0)
+pub fn home_worker(message: &[u8], seed: Seed, workers: usize) -> usize {
+    find_home_worker(message, seed, workers).unwrap_or(0)
 }
 
 /// The worker that owns the name of a query, or `None` if the message ends within the name: any worker can reject it.
 #[inline]
-pub(crate) fn find_owner(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
-    name_hash(message, seed).map(|hash| owner_of(hash, workers))
+pub(crate) fn find_home_worker(message: &[u8], seed: Seed, workers: usize) -> Option<usize> {
+    name_hash(message, seed).map(|hash| home_worker_of(hash, workers))
 }
 
 /// The worker that owns the names with a hash.
 #[inline]
-pub(crate) fn owner_of(hash: u32, workers: usize) -> usize {
+pub(crate) fn home_worker_of(hash: u32, workers: usize) -> usize {
     ((hash >> 12) % workers.max(1) as u32) as usize
 }
 
@@ -195,7 +195,7 @@ fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
     }
 }
 
-/// Makes the kernel pick the socket of a SO_REUSEPORT group by the owner of the name. `first` is any socket of the group. Its
+/// Makes the kernel pick the socket of a SO_REUSEPORT group by the home worker of the name. `first` is any socket of the group. Its
 /// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages. `hot`: hashes
 /// of names that any worker answers.
 ///
@@ -298,7 +298,7 @@ pub(crate) mod tests {
             let lower = question(&format!("www.example-{i}.com"));
             let mut upper = question(&format!("WWW.exAMPLE-{i}.com"));
             *upper.iter_mut().rev().nth(2).unwrap() = 1;
-            assert_eq!(owner(&lower, seed, 7), owner(&upper, seed, 7));
+            assert_eq!(home_worker(&lower, seed, 7), home_worker(&upper, seed, 7));
         }
     }
 
@@ -314,7 +314,7 @@ pub(crate) mod tests {
                         i / 256 % 16,
                         i % 256
                     ));
-                    hits[owner(&name, Seed::from(bits), workers)] += 1;
+                    hits[home_worker(&name, Seed::from(bits), workers)] += 1;
                 }
                 let fair = 16_000 / workers;
                 assert!(
@@ -330,10 +330,10 @@ pub(crate) mod tests {
         let seed = Seed::from(5);
         let whole = question("www.example.com");
         for length in 0..whole.len() - 5 {
-            assert_eq!(find_owner(&whole[..length], seed, 4), None);
-            assert_eq!(owner(&whole[..length], seed, 4), 0);
+            assert_eq!(find_home_worker(&whole[..length], seed, 4), None);
+            assert_eq!(home_worker(&whole[..length], seed, 4), 0);
         }
-        assert!(find_owner(&whole[..whole.len() - 4], seed, 4).is_some());
+        assert!(find_home_worker(&whole[..whole.len() - 4], seed, 4).is_some());
     }
 
     #[test]
@@ -364,7 +364,7 @@ pub(crate) mod tests {
             let mut buffer = [0; 1024];
             let mut seen = vec![0; workers];
             for message in messages {
-                let expected = owner(&message, seed, workers);
+                let expected = home_worker(&message, seed, workers);
                 seen[expected] += 1;
                 // With and without a header, of both families, and with more than the addresses in it.
                 let headers: &[(u8, usize)] =
@@ -411,7 +411,9 @@ pub(crate) mod tests {
                 // 100 of four: a worker without any once in 10^12.
                 match hot.get(number) {
                     Some(_) => assert!(received.iter().all(|&count| count > 0), "{number}: {received:?}"),
-                    None => assert_eq!(received[owner(name, seed, workers)], 100, "{number}: {received:?}"),
+                    None => {
+                        assert_eq!(received[home_worker(name, seed, workers)], 100, "{number}: {received:?}")
+                    }
                 }
             }
         }

@@ -5,6 +5,7 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod address;
+pub(crate) mod forward_deficit;
 #[allow(unsafe_code)]
 pub(crate) mod receive_batch;
 #[allow(unsafe_code)]
@@ -12,4 +13,3 @@ pub(crate) mod send_batch;
 #[allow(unsafe_code)]
 pub(crate) mod syscalls;
 mod truncation;
-pub(crate) mod unreleased;

@@ -128,8 +128,8 @@ pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
 pub(crate) struct ReceiveQueue {
     /// Octets that the kernel counts, with its own overhead: those that wait, and the unreleased ones.
     pub(crate) used: u32,
-    /// Octets of datagrams that were read already. The kernel does not tell; [`UnreleasedOctets`](super::unreleased::UnreleasedOctets) does.
-    pub(crate) unreleased: u32,
+    /// Octets of datagrams that were read already. The kernel does not tell; [`ForwardDeficit`](super::forward_deficit::ForwardDeficit) does.
+    pub(crate) forward_deficit: u32,
     /// Octets that may wait.
     pub(crate) size: u32,
     /// Datagrams dropped so far, because the queue was full or by a filter (wraps around).
@@ -139,19 +139,19 @@ pub(crate) struct ReceiveQueue {
 impl ReceiveQueue {
     /// Estimated number of datagrams that wait, if all are small.
     pub(crate) fn waiting(&self) -> f64 {
-        f64::from(self.used.saturating_sub(self.unreleased)) / DATAGRAM_QUEUE_OCTETS
+        f64::from(self.used.saturating_sub(self.forward_deficit)) / DATAGRAM_QUEUE_OCTETS
     }
 
     /// Estimated number of datagrams that can wait now, if all are small.
     pub(crate) fn capacity(&self) -> f64 {
-        f64::from(self.size.saturating_sub(self.unreleased)) / DATAGRAM_QUEUE_OCTETS
+        f64::from(self.size.saturating_sub(self.forward_deficit)) / DATAGRAM_QUEUE_OCTETS
     }
 }
 
 /// Asks the kernel for the state of a socket's receive queue.
 pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     let SocketMemory { used, size, drops } = socket_memory(socket);
-    ReceiveQueue { used, unreleased: 0, size, drops }
+    ReceiveQueue { used, forward_deficit: 0, size, drops }
 }
 
 /// An eventfd: a counter in the kernel whose increment wakes a sleeping worker.

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn the_second_leg_of_a_question_does_not_wait_behind_the_first() {
+    fn the_second_lookup_of_a_question_does_not_wait_behind_the_first() {
         let (mut link, _listener) = link();
         let mut now = Instant(0) + Span::from_secs(1);
         // 1,000 questions a second, with two queries each, 0.1 ms apart.

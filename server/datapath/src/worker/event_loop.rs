@@ -9,7 +9,7 @@
 //!
 //! So under overload the clients' queries wait in the kernel's queues, and never the replies that make room for them.
 //!
-//! While a connection to an upstream is busy, a turn begins after a pause, so that many messages share it (`turn_pause.rs`).
+//! While a connection to an upstream is busy, a turn begins after a pause, so that many messages share it (`write_coalescing.rs`).
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{
@@ -17,23 +17,23 @@ use crate::limits::{
     TICK, WAIT_MS,
 };
 use crate::listen::fair_shedding::FairShedding;
-use crate::listen::hot_names::HotNameSearch;
+use crate::listen::hot_names::HotNameDetector;
 use crate::listen::listener::{UdpListener, start_reading};
-use crate::listen::response_queue::ResponseQueue;
+use crate::listen::response_batch::ResponseBatch;
+use crate::socket::forward_deficit::ForwardDeficit;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{now, sleep_until};
-use crate::socket::unreleased::UnreleasedOctets;
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
+#[cfg(feature = "xdp")]
+use crate::worker::kernel_cache_filler::KernelCacheFiller;
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
-use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
-#[cfg(feature = "xdp")]
-use crate::worker::publisher::Publisher;
+use crate::worker::packet_cache_task::NO_PACKET_CACHE;
 #[cfg(feature = "xdp")]
 use crate::worker::replies::Replies;
 use crate::worker::shared::Shared;
-use crate::worker::turn_pause::TurnPause;
+use crate::worker::write_coalescing::WriteCoalescing;
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Instant, Link, Machine};
 use kernel::epoll::Epoll;
@@ -74,13 +74,13 @@ pub struct Worker<M> {
     /// Drops of each listening socket that are already in the counters.
     pub(super) counted_drops: Vec<u32>,
     /// Octets of each listening socket's queue that the kernel has not released.
-    pub(super) unreleased: Vec<UnreleasedOctets>,
+    pub(super) forward_deficit: Vec<ForwardDeficit>,
     /// The fair shedding of each listening socket.
     pub(super) shedding: Vec<FairShedding>,
     /// The search for names that all workers are to answer.
-    pub(super) hot_search: HotNameSearch,
+    pub(super) hot_detector: HotNameDetector,
     /// The pauses between turns.
-    pub(super) pause: TurnPause,
+    pub(super) pause: WriteCoalescing,
     /// True while another process reads the listening sockets.
     pub(super) released: bool,
     udp_size: usize,
@@ -93,7 +93,7 @@ pub struct Worker<M> {
     queues: Queues,
     /// The worker's part of the packet cache in the kernel.
     #[cfg(feature = "xdp")]
-    pub(super) publisher: Option<Publisher>,
+    pub(super) kernel_cache_filler: Option<KernelCacheFiller>,
 }
 
 impl<M: Machine + Send + 'static> Worker<M> {
@@ -130,11 +130,11 @@ impl<M: Machine + Send + 'static> Worker<M> {
             readable: vec![false; listeners.len()],
             // A socket that another process used before has counted drops already.
             counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
-            unreleased: listeners.iter().map(|_| UnreleasedOctets::default()).collect(),
+            forward_deficit: listeners.iter().map(|_| ForwardDeficit::default()).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
-            hot_search: HotNameSearch::default(),
-            pause: TurnPause::default(),
+            hot_detector: HotNameDetector::default(),
+            pause: WriteCoalescing::default(),
             released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
@@ -143,7 +143,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             #[cfg(feature = "xdp")]
             queues: Queues::default(),
             #[cfg(feature = "xdp")]
-            publisher: None,
+            kernel_cache_filler: None,
         })
     }
 
@@ -159,7 +159,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
         if self.shared.proxies().is_empty()
             && let Some(packet_cache) = queues.packet_cache.take()
         {
-            self.publisher = Some(Publisher::new(packet_cache, self.index));
+            self.kernel_cache_filler = Some(KernelCacheFiller::new(packet_cache, self.index));
         }
         self.queues = queues;
         self.readable.resize(self.listeners.len() + self.receivers.len(), false);
@@ -198,11 +198,11 @@ impl<M: Machine + Send + 'static> Worker<M> {
         let tls = Arc::clone(self.shared.tls_upstreams());
         let sources = Arc::clone(self.shared.sources());
         let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls, sources);
-        let response_queues = self
+        let response_batches = self
             .listeners
             .iter()
             .map(|listener| {
-                ResponseQueue::new(
+                ResponseBatch::new(
                     listener.socket().as_raw_fd(),
                     listener.address().is_ipv6(),
                     self.udp_size,
@@ -213,13 +213,13 @@ impl<M: Machine + Send + 'static> Worker<M> {
         #[cfg(feature = "xdp")]
         let (mut worker, replies) = self.split_replies();
         #[cfg(feature = "xdp")]
-        if let Some(publisher) = &mut worker.publisher {
-            publisher.begin(&machine);
+        if let Some(kernel_cache_filler) = &mut worker.kernel_cache_filler {
+            kernel_cache_filler.begin(&machine);
         }
         #[cfg(not(feature = "xdp"))]
         let worker = self;
         let out = SocketOutbox {
-            response_queues,
+            response_batches,
             links,
             answers: 0,
             sink,
@@ -248,7 +248,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mut deadline = Some(self.now);
         let mut drain_deadline = None;
         let mut turn = 0usize;
-        self.tell_common_version();
+        self.tell_packet_cache_epoch();
         loop {
             self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drain_deadline.is_some());
             self.now = now();
@@ -287,7 +287,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 #[cfg(feature = "xdp")]
                 self.maintain_packet_cache();
                 hook(&mut self.machine, self.now);
-                self.tell_common_version();
+                self.tell_packet_cache_epoch();
             }
             if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
                 break;
@@ -295,7 +295,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             turn = turn.wrapping_add(1);
         }
         self.worker.mailbox.end();
-        self.worker.shared.set_common_version(self.worker.index, NO_COMMON_ANSWERS);
+        self.worker.shared.set_packet_cache_epoch(self.worker.index, NO_PACKET_CACHE);
         self.count_drops();
         hook(&mut self.machine, self.now);
         self.machine
@@ -306,7 +306,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         // between.
         self.worker.shared.all_listeners_drained()
             && self.worker.mailbox.is_empty()
-            && self.machine.idle()
+            && self.machine.is_idle()
             && !self.out.links.has_failures()
     }
 
@@ -436,12 +436,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         for _ in 0..QUEUED_TASKS {
             let Some(task) = mailbox.take_task() else { break };
             // Nobody gives an answer by the old settings once the task has said that there are new ones.
-            self.worker.shared.set_common_version(self.worker.index, NO_COMMON_ANSWERS);
+            self.worker.shared.set_packet_cache_epoch(self.worker.index, NO_PACKET_CACHE);
             task(&mut self.machine, self.now);
-            self.tell_common_version();
+            self.tell_packet_cache_epoch();
             #[cfg(feature = "xdp")]
-            if let Some(publisher) = &mut self.worker.publisher {
-                publisher.check_version(self.now, &mut self.machine, &self.worker.counters);
+            if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
+                kernel_cache_filler.check_version(self.now, &mut self.machine, &self.worker.counters);
             }
         }
         let mut messages = 0;
@@ -452,9 +452,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             messages += 1;
             #[cfg(feature = "xdp")]
             if Route::of(&message.client).is_some()
-                && let Some(publisher) = &mut self.worker.publisher
+                && let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler
             {
-                publisher.on_query(self.now, message.message(), &mut self.machine, &self.worker.counters);
+                kernel_cache_filler.on_query(
+                    self.now,
+                    message.message(),
+                    &mut self.machine,
+                    &self.worker.counters,
+                );
             }
         }
         self.worker.pause.note_receive(messages == MESSAGES_PER_TURN);
@@ -462,8 +467,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     }
 
     /// Tells other threads the version for which common answers hold.
-    fn tell_common_version(&self) {
-        self.worker.shared.set_common_version(self.worker.index, self.machine.common_version());
+    fn tell_packet_cache_epoch(&self) {
+        self.worker.shared.set_packet_cache_epoch(self.worker.index, self.machine.packet_cache_epoch());
     }
 
     /// Reports the links that failed during this turn to the machine, and sends its reaction.
@@ -473,7 +478,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 break;
             }
             while let Some(failure) = self.out.links.take_failed() {
-                self.machine.unreachable(self.now, failure.link, failure.reason, &mut self.out);
+                self.machine.on_link_failure(self.now, failure.link, failure.reason, &mut self.out);
             }
             self.out.flush(self.now);
         }

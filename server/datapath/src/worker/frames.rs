@@ -73,8 +73,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Takes the queries that already wait in the queues of a worker that must stop.
     pub(super) fn drain_frames(&mut self) {
-        if let Some(publisher) = &mut self.worker.publisher {
-            publisher.stop(self.now, &mut self.machine, &self.worker.counters);
+        if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
+            kernel_cache_filler.stop(self.now, &mut self.machine, &self.worker.counters);
         }
         for queue in 0..self.worker.receivers.len() {
             for _ in 0..LAST_BATCHES {
@@ -133,15 +133,15 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 }
             }
             octets += message.len();
-            match worker.shared.find_owner(message) {
+            match worker.shared.find_home_worker(message) {
                 // The mailbox counts a refusal.
-                Some(owner) if owner != worker.index => {
-                    let _ = worker.shared.mailbox(owner).post(&client, message);
+                Some(home_worker) if home_worker != worker.index => {
+                    let _ = worker.shared.mailbox(home_worker).post(&client, message);
                 }
                 _ => {
                     self.machine.query(self.now, &client, message, &mut self.out);
-                    if let Some(publisher) = &mut worker.publisher {
-                        publisher.on_query(self.now, message, &mut self.machine, counters);
+                    if let Some(kernel_cache_filler) = &mut worker.kernel_cache_filler {
+                        kernel_cache_filler.on_query(self.now, message, &mut self.machine, counters);
                     }
                 }
             }
@@ -154,8 +154,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Does the regular work for the packet cache in the kernel.
     pub(super) fn maintain_packet_cache(&mut self) {
-        if let Some(publisher) = &mut self.worker.publisher {
-            publisher.maintain(self.now, &mut self.machine, &self.worker.counters);
+        if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
+            kernel_cache_filler.maintain(self.now, &mut self.machine, &self.worker.counters);
         }
     }
 

@@ -8,7 +8,7 @@ use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{Seed, Steer, SteeringChange};
 use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
-use crate::worker::packet_cache_task::NO_COMMON_ANSWERS;
+use crate::worker::packet_cache_task::NO_PACKET_CACHE;
 use crate::worker::shared::Shared;
 use engine::Machine;
 use kernel::remedy::remedy;
@@ -76,7 +76,7 @@ pub fn build<M: Machine + Send + 'static>(options: &Options) -> Result<Built<M>,
 ///
 /// # Errors
 ///
-/// As [`build`], and `BuildError::Bind` if a given socket is no UDP socket of its address.
+/// As [`build`], and `BuildError::Bind` if an inherited socket is no UDP socket of its address.
 pub fn build_with<M: Machine + Send + 'static>(
     options: &Options,
     mut given: Given,
@@ -125,7 +125,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         tls_upstreams: Arc::default(),
         sources: Arc::default(),
         hot_names: HotNames::default(),
-        common_versions: (0..workers).map(|_| AtomicU64::new(NO_COMMON_ANSWERS)).collect(),
+        packet_cache_epochs: (0..workers).map(|_| AtomicU64::new(NO_PACKET_CACHE)).collect(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

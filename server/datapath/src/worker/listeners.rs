@@ -38,11 +38,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
         counters.add(Counter::ReceiveBatches, 1);
         let (mut stale, mut hot) = (0, None);
-        let sampled = if count == BATCH { worker.hot_search.sampled() % BATCH } else { BATCH };
+        let sampled = if count == BATCH { worker.hot_detector.sampled() % BATCH } else { BATCH };
         let must_forward = worker.shared.must_forward();
         // Behind a PROXY header the messages are not where they seem to be, and other workers' messages need nothing here.
         if count > 1 && !must_forward && worker.shared.proxies().is_empty() {
-            self.machine.announce((0..count).map(|slot| worker.batch.message(slot)));
+            self.machine.prefetch_cache_lines((0..count).map(|slot| worker.batch.message(slot)));
         }
         let mut octets = 0;
         for slot in 0..count {
@@ -74,14 +74,14 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             octets += message.len();
             if slot == sampled {
                 let hash = steering::name_hash(message, worker.shared.seed());
-                hot = hash.and_then(|hash| worker.hot_search.take(hash));
+                hot = hash.and_then(|hash| worker.hot_detector.take(hash));
             }
             if must_forward
-                && let Some(owner) = worker.shared.find_owner(message)
-                && owner != worker.index
+                && let Some(home_worker) = worker.shared.find_home_worker(message)
+                && home_worker != worker.index
             {
                 // The mailbox counts a refusal.
-                let _ = worker.shared.mailbox(owner).post(&client, message);
+                let _ = worker.shared.mailbox(home_worker).post(&client, message);
                 continue;
             }
             self.machine.query(self.now, &client, message, &mut self.out);
@@ -97,12 +97,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         // While networks are shed, batches that are not full show that too much is shed.
         if count < BATCH {
             self.worker.shedding[listener].on_queue_emptied(self.now);
-            self.worker.unreleased[listener].on_emptied();
+            self.worker.forward_deficit[listener].on_emptied();
         } else {
             let raw = self.worker.listeners[listener].socket().as_raw_fd();
-            let (unreleased, queue) = (&mut self.worker.unreleased[listener], receive_queue(raw));
-            unreleased.on_batch(count, queue);
-            self.worker.shedding[listener].observe_queue(self.now, unreleased.complete(queue));
+            let (forward_deficit, queue) = (&mut self.worker.forward_deficit[listener], receive_queue(raw));
+            forward_deficit.on_batch(count, queue);
+            self.worker.shedding[listener].observe_queue(self.now, forward_deficit.complete(queue));
         }
         if count == BATCH || self.worker.shedding[listener].is_active() {
             self.update_shedding(listener);
@@ -150,12 +150,12 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     pub(super) fn update_shedding(&mut self, listener: usize) {
         let worker = &mut self.worker;
         let shedding = &mut worker.shedding[listener];
-        if !shedding.is_due(self.now) {
+        if !shedding.note_batch_and_ask_for_update(self.now) {
             return;
         }
         let (socket, reason) = (&worker.listeners[listener], shedding.reason_of_drops());
         let raw = socket.socket().as_raw_fd();
-        let queue = worker.unreleased[listener].complete(receive_queue(raw));
+        let queue = worker.forward_deficit[listener].complete(receive_queue(raw));
         // Drops are those of the filter, unless the queue is nevertheless more than half full.
         let reason = if queue.used > queue.size / 2 { Counter::ReceiveQueueOverflow } else { reason };
         let new =

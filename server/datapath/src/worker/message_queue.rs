@@ -1,8 +1,8 @@
 //! The queue of messages between stream threads and workers, in both directions, and the shares of client networks in it.
 //!
-//! While the queue is less than three quarters full, everybody may put into it. Beyond that a site (`client-prefix`, the prefix that one
-//! customer has) may hold at most a sixteenth of it, and one of several networks of a site half as much. So whoever asks for more than is
-//! answered loses its own messages, and not those of others. Networks and sites are told apart by a keyed hash: two in [`CELLS`] share one
+//! While the queue is less than three quarters full, everybody may put into it. Beyond that a customer (`client-prefix`, the prefix that one
+//! customer has) may hold at most a sixteenth of it, and one of several networks of a customer half as much. So whoever asks for more than is
+//! answered loses its own messages, and not those of others. Networks and customers are told apart by a keyed hash: two in [`CELLS`] share one
 //! account.
 
 use crate::limits::{CLIENT_PREFIX, INLINE_OCTETS};
@@ -11,7 +11,7 @@ use engine::{Client, ClientNetwork};
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
-/// Accounts of networks and sites.
+/// Accounts of networks and customers.
 const CELLS: usize = 1024;
 
 /// A message between threads, with its client: a query for the worker that owns the name, or an answer for a stream thread.
@@ -81,8 +81,8 @@ pub struct MessageQueue {
 /// What a message counts, and for whom.
 struct Share {
     octets: usize,
-    site: usize,
-    /// None if the network is a site of its own.
+    customer: usize,
+    /// None if the network is a customer of its own.
     network: Option<usize>,
 }
 
@@ -135,9 +135,9 @@ impl MessageQueue {
     fn enter(&self, share: &Share) -> bool {
         let add = |account: &AtomicUsize| account.fetch_add(share.octets, Ordering::Relaxed) + share.octets;
         let all = add(&self.octets);
-        let of_site = add(&self.cells[share.site]);
+        let of_customer = add(&self.cells[share.customer]);
         let of_network = share.network.map_or(0, |network| add(&self.cells[network]));
-        let is_within_share = of_site <= self.most / 16 && of_network <= self.most / 32;
+        let is_within_share = of_customer <= self.most / 16 && of_network <= self.most / 32;
         let has_room = all <= self.most / 4 * 3 || all <= self.most && is_within_share;
         if !has_room {
             self.leave(share);
@@ -147,24 +147,25 @@ impl MessageQueue {
 
     /// Counts a message less.
     fn leave(&self, share: &Share) {
-        let accounts = [Some(share.site), share.network].into_iter().flatten().map(|cell| &self.cells[cell]);
+        let accounts =
+            [Some(share.customer), share.network].into_iter().flatten().map(|cell| &self.cells[cell]);
         for account in accounts.chain([&self.octets]) {
             account.fetch_sub(share.octets, Ordering::Relaxed);
         }
     }
 
     fn share(&self, network: ClientNetwork, octets: usize) -> Share {
-        let site = network.site(self.client_prefix.load(Ordering::Relaxed));
+        let customer = network.customer(self.client_prefix.load(Ordering::Relaxed));
         Share {
             octets: octets.max(self.most / self.messages.capacity()),
-            site: self.cell(site, true),
-            network: (network != site).then(|| self.cell(network, false)),
+            customer: self.cell(customer, true),
+            network: (network != customer).then(|| self.cell(network, false)),
         }
     }
 
-    /// The account of a site or of a network: a site has the bits of its first network.
-    fn cell(&self, network: ClientNetwork, is_site: bool) -> usize {
-        self.key.hash_one((network, is_site)) as usize % CELLS
+    /// The account of a customer or of a network: a customer has the bits of its first network.
+    fn cell(&self, network: ClientNetwork, is_customer: bool) -> usize {
+        self.key.hash_one((network, is_customer)) as usize % CELLS
     }
 
     /// True if the clients have an account in common.
@@ -172,7 +173,7 @@ impl MessageQueue {
     fn have_one_account(&self, one: &Client, other: &Client) -> bool {
         let accounts = |client: &Client| {
             let share = self.share(client.network(), 0);
-            [Some(share.site), share.network]
+            [Some(share.customer), share.network]
         };
         accounts(one).into_iter().flatten().any(|cell| accounts(other).contains(&Some(cell)))
     }
@@ -227,24 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn the_networks_of_a_site_have_one_share_and_each_of_them_a_half() {
+    fn the_networks_of_a_customer_have_one_share_and_each_of_them_a_half() {
         let queue = queue();
         let greedy = client("192.0.2.1");
         fill(&queue, &greedy, 100);
         let network_cell = |from: &Client| queue.share(from.network(), 0).network;
-        let sites =
-            (0..100).map(|site| [1, 2, 3].map(|network| client(&format!("2001:db8:{site:x}:{network}::1"))));
+        let customers = (0..100)
+            .map(|customer| [1, 2, 3].map(|network| client(&format!("2001:db8:{customer:x}:{network}::1"))));
         let have_accounts_of_their_own = |networks: &[Client; 3]| {
             network_cell(&networks[0]) != network_cell(&networks[1])
                 && !networks.iter().any(|network| {
                     queue.have_one_account(&greedy, network)
-                        || network_cell(network) == Some(queue.share(network.network(), 0).site)
+                        || network_cell(network) == Some(queue.share(network.network(), 0).customer)
                 })
         };
-        let [one, other, more] = { sites }.find(have_accounts_of_their_own).expect("a thousand accounts");
+        let [one, other, more] = { customers }.find(have_accounts_of_their_own).expect("a thousand accounts");
         assert_eq!(fill(&queue, &one, 100), MESSAGES / 32);
         assert_eq!(fill(&queue, &other, 100), MESSAGES / 32);
-        assert_eq!(fill(&queue, &more, 100), 0, "the share of the site is used up");
+        assert_eq!(fill(&queue, &more, 100), 0, "the share of the customer is used up");
     }
 
     #[test]

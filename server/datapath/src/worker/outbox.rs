@@ -1,7 +1,7 @@
 //! The outbox of a worker: it queues the answers and queries of the machine, and sends them at the end of the turn.
 
 use crate::counters::{Counter, Counters};
-use crate::listen::response_queue::ResponseQueue;
+use crate::listen::response_batch::ResponseBatch;
 use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 #[cfg(feature = "xdp")]
@@ -15,7 +15,7 @@ use xdp::Route;
 
 /// The outbox with the sockets of one worker.
 pub(super) struct SocketOutbox<S> {
-    pub(super) response_queues: Vec<ResponseQueue>,
+    pub(super) response_batches: Vec<ResponseBatch>,
     pub(super) links: Links,
     /// Answers of this turn.
     pub(super) answers: u64,
@@ -40,10 +40,10 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
         }
         #[cfg(feature = "xdp")]
         if let Some(route) = Route::of(to) {
-            return self.replies.push(to, route, size, &self.counters, &mut self.response_queues, fill);
+            return self.replies.push(to, route, size, &self.counters, &mut self.response_batches, fill);
         }
-        match self.response_queues.get_mut(usize::from(to.listener)) {
-            Some(response_queues) => response_queues.push(to, size, &self.counters, fill),
+        match self.response_batches.get_mut(usize::from(to.listener)) {
+            Some(response_batches) => response_batches.push(to, size, &self.counters, fill),
             None => {
                 self.counters.add(Counter::SendFailed, 1);
                 false
@@ -77,8 +77,8 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
 
 impl<S: StreamSink> SocketOutbox<S> {
     pub(super) fn flush(&mut self, now: Instant) {
-        for response_queues in &mut self.response_queues {
-            response_queues.flush(&self.counters);
+        for response_batches in &mut self.response_batches {
+            response_batches.flush(&self.counters);
         }
         #[cfg(feature = "xdp")]
         self.replies.flush(&self.counters);

@@ -1,16 +1,16 @@
 //! Work of a worker for the packet cache of another thread: it counts the answers that the cache has given, and copies answers for it.
 //!
-//! Each worker tells all threads the version for which such answers hold ([`Shared::common_version`](crate::Shared::common_version)), so a
+//! Each worker tells all threads the version for which such answers hold ([`Shared::packet_cache_epoch`](crate::Shared::packet_cache_epoch)), so a
 //! reload or a flush ends them at once.
 
 use engine::message::plain_query::PlainQuery;
 use engine::settings::Networks;
-use engine::{ClientTransport, CommonAnswer, CommonAnswerKind, Instant, Machine, PacketCacheHits};
+use engine::{ClientTransport, Instant, Machine, PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The version under which no common answer holds: its worker has not begun, is at a task, or has ended.
-pub const NO_COMMON_ANSWERS: u64 = u64::MAX;
+pub const NO_PACKET_CACHE: u64 = u64::MAX;
 
 /// Answers that a packet cache has given to a query over one transport.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct CountedHits {
     /// Transport of the clients.
     pub transport: ClientTransport,
     /// Counters of the answer.
-    pub kind: CommonAnswerKind,
+    pub kind: PacketCacheEntryKind,
     /// The numbers.
     pub hits: PacketCacheHits,
 }
@@ -51,7 +51,7 @@ pub struct PacketCacheReply {
     /// The clients to which they may be given, if the cache does not know them.
     pub clients: Option<Networks>,
     /// Queries and their answers. Queries without such an answer are left out.
-    pub answers: Vec<(PlainQuery, Box<CommonAnswer>)>,
+    pub answers: Vec<(PlainQuery, Box<PacketCacheEntry>)>,
 }
 
 /// The replies on their way to the thread of the cache, which looks for them when it has no answer.
@@ -70,16 +70,16 @@ impl PacketCacheTask {
         if self.wanted.is_empty() {
             return;
         }
-        let mut room = CommonAnswer::empty();
+        let mut room = PacketCacheEntry::empty();
         let mut answers = Vec::new();
         for query in self.wanted {
-            if machine.common_answer(now, query.message(), &mut room) {
+            if machine.packet_cache_entry(now, query.message(), &mut room) {
                 answers.push((query, Box::new(room.clone())));
             }
         }
-        let version = machine.common_version();
+        let version = machine.packet_cache_epoch();
         let is_news = version != self.known_version;
-        let clients = is_news.then(|| Networks(machine.common_clients().to_vec()));
+        let clients = is_news.then(|| Networks(machine.packet_cache_clients().to_vec()));
         self.replies.put(PacketCacheReply { worker: self.worker, version, clients, answers });
     }
 }

@@ -3,7 +3,7 @@
 //! worker owns no queue of the interface, no frame is free, or the answer is longer than a packet that passes everywhere.
 
 use crate::counters::{Counter, Counters};
-use crate::listen::response_queue::ResponseQueue;
+use crate::listen::response_batch::ResponseBatch;
 use engine::Client;
 use std::sync::Arc;
 use xdp::limits::XDP_MESSAGE;
@@ -38,7 +38,7 @@ impl Replies {
         route: Route,
         size: usize,
         counters: &Counters,
-        otherwise: &mut [ResponseQueue],
+        otherwise: &mut [ResponseBatch],
         fill: impl FnOnce(&mut [u8]) -> usize,
     ) -> bool {
         let listener = usize::from(to.listener);
@@ -120,7 +120,7 @@ mod tests {
         let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
         let socket = std::os::fd::AsRawFd::as_raw_fd(&listener.socket());
-        let mut queues = [ResponseQueue::new(socket, false, 1232, true)];
+        let mut queues = [ResponseBatch::new(socket, false, 1232, true)];
         let origins = Origins { interfaces: vec![([2; 6], 1)], mtus: vec![1500], ports: vec![53] };
         let mut replies = Replies { origins: Arc::new(origins), ..Replies::default() };
         let mut to = Client::udp(client.local_addr().unwrap());

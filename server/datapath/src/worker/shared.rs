@@ -35,7 +35,7 @@ pub struct Shared<M> {
     pub(super) sources: Arc<SourceTable>,
     pub(super) hot_names: HotNames,
     /// For each worker the version of its machine for which common answers hold.
-    pub(super) common_versions: Vec<AtomicU64>,
+    pub(super) packet_cache_epochs: Vec<AtomicU64>,
 }
 
 impl<M> Shared<M> {
@@ -56,8 +56,8 @@ impl<M> Shared<M> {
 
     /// The worker that owns the query name of a message.
     #[inline]
-    pub fn owner(&self, message: &[u8]) -> usize {
-        steering::owner(message, self.seed, self.workers())
+    pub fn home_worker(&self, message: &[u8]) -> usize {
+        steering::home_worker(message, self.seed, self.workers())
     }
 
     /// Queues a client's message for the worker that owns its query name; for a hot name, a worker of the client's. The worker may sleep
@@ -70,27 +70,27 @@ impl<M> Shared<M> {
         let worker = match steering::name_hash(message, self.seed) {
             None => 0,
             Some(hash) if self.hot_names.contains(hash) => usize::from(client.port) % self.workers(),
-            Some(hash) => steering::owner_of(hash, self.workers()),
+            Some(hash) => steering::home_worker_of(hash, self.workers()),
         };
         self.mailboxes[worker].enqueue(client, message)
     }
 
     /// The worker that must answer a message which came to another worker; `None` if any worker can.
     #[inline]
-    pub(crate) fn find_owner(&self, message: &[u8]) -> Option<usize> {
+    pub(crate) fn find_home_worker(&self, message: &[u8]) -> Option<usize> {
         let hash = steering::name_hash(message, self.seed)?;
-        (!self.hot_names.contains(hash)).then(|| steering::owner_of(hash, self.workers()))
+        (!self.hot_names.contains(hash)).then(|| steering::home_worker_of(hash, self.workers()))
     }
 
-    /// The version for which the common answers of a worker hold ([`Machine::common_version`](engine::Machine::common_version)). While the
-    /// worker is at a task, which may change its settings, this is [`NO_COMMON_ANSWERS`](crate::NO_COMMON_ANSWERS).
+    /// The version for which the common answers of a worker hold ([`Machine::packet_cache_epoch`](engine::Machine::packet_cache_epoch)). While the
+    /// worker is at a task, which may change its settings, this is [`NO_PACKET_CACHE`](crate::NO_PACKET_CACHE).
     #[inline]
-    pub fn common_version(&self, worker: usize) -> u64 {
-        self.common_versions[worker].load(Ordering::Acquire)
+    pub fn packet_cache_epoch(&self, worker: usize) -> u64 {
+        self.packet_cache_epochs[worker].load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_common_version(&self, worker: usize, version: u64) {
-        self.common_versions[worker].store(version, Ordering::Release);
+    pub(crate) fn set_packet_cache_epoch(&self, worker: usize, version: u64) {
+        self.packet_cache_epochs[worker].store(version, Ordering::Release);
     }
 
     /// The names that all workers answer.
@@ -233,11 +233,11 @@ mod tests {
     impl Machine for Silent {
         fn query(&mut self, _: Instant, _: &Client, _: &[u8], _: &mut impl Outbox) {}
         fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
-        fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
+        fn on_link_failure(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
         fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
             None
         }
-        fn idle(&self) -> bool {
+        fn is_idle(&self) -> bool {
             true
         }
     }
@@ -255,11 +255,11 @@ mod tests {
         };
         let (_workers, shared) = build::<Silent>(&options).unwrap();
         let message = question("www.example");
-        assert_eq!(shared.find_owner(&message), Some(shared.owner(&message)));
+        assert_eq!(shared.find_home_worker(&message), Some(shared.home_worker(&message)));
         let hash = steering::name_hash(&message, shared.seed()).unwrap();
         assert!(shared.hot_names().add(hash, Instant(1)).is_some());
-        assert_eq!(shared.find_owner(&message), None);
-        assert_eq!(shared.find_owner(&message[..14]), None, "a runt has none either");
+        assert_eq!(shared.find_home_worker(&message), None);
+        assert_eq!(shared.find_home_worker(&message[..14]), None, "a runt has none either");
         for port in 0..8 {
             let client = Client { port, ..Client::udp("127.0.0.1:1".parse().unwrap()) };
             shared.enqueue(&client, &message).unwrap();

@@ -15,14 +15,14 @@ use std::time::Duration;
 pub struct Echo {
     pub queries: usize,
     /// Queries that were announced before.
-    pub announced: AtomicUsize,
+    pub prefetched: AtomicUsize,
     /// Time that each query takes.
     pub work: Duration,
 }
 
 impl Machine for Echo {
-    fn announce<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
-        self.announced.fetch_add(messages.count(), Ordering::Relaxed);
+    fn prefetch_cache_lines<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
+        self.prefetched.fetch_add(messages.count(), Ordering::Relaxed);
     }
 
     fn query(&mut self, _: Instant, from: &Client, message: &[u8], out: &mut impl Outbox) {
@@ -38,9 +38,9 @@ impl Machine for Echo {
 
     fn reply(&mut self, _: Instant, _: Link, _: &mut [u8], _: &mut impl Outbox) {}
 
-    fn unreachable(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
+    fn on_link_failure(&mut self, _: Instant, _: Link, _: Unreachable, _: &mut impl Outbox) {}
 
-    fn idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         true
     }
 

@@ -1,7 +1,7 @@
 //! Response builder: writes records, truncates by whole RRsets, and appends the OPT record. Sections and flags follow RFC 6147
 //! section 5.4. Responses without records have writers of their own.
 
-use crate::answer::requestor::{DnssecFilter, Requestor};
+use crate::answer::params::{DnssecFilter, ResponseParams};
 use crate::limits::EXTRA_TEXT;
 use crate::message::cname_chain::{Chain, leads_on};
 use crate::message::reply::is_of_transaction;
@@ -24,31 +24,31 @@ pub struct Written {
 /// Writes a response without records.
 pub fn write_empty(
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     rcode: Rcode,
     ede: Option<EdeCode>,
 ) -> Written {
-    let rcode = requestor.without_extended_rcode(rcode);
+    let rcode = params.without_extended_rcode(rcode);
     frame[..12].fill(0);
-    header::set_id(frame, requestor.id);
-    header::set_flags(frame, requestor.flags(rcode, false));
-    let mut len = 12 + requestor.question.len();
-    frame[12..len].copy_from_slice(requestor.question);
-    header::set_qdcount(frame, u16::from(!requestor.question.is_empty()));
-    len += append_opt(&mut frame[len..], requestor, rcode, ede);
-    header::set_arcount(frame, u16::from(requestor.edns.is_some()));
-    Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) }
+    header::set_id(frame, params.id);
+    header::set_flags(frame, params.flags(rcode, false));
+    let mut len = 12 + params.question.len();
+    frame[12..len].copy_from_slice(params.question);
+    header::set_qdcount(frame, u16::from(!params.question.is_empty()));
+    len += append_opt(&mut frame[len..], params, rcode, ede);
+    header::set_arcount(frame, u16::from(params.edns.is_some()));
+    Written { len, rcode, truncated: false, ede: params.edns.and(ede) }
 }
 
 /// Writes SERVFAIL with an extended error, whose text has at most [`EXTRA_TEXT`] octets.
 #[cold]
-pub fn write_failure(frame: &mut [u8], requestor: &Requestor<'_>, ede: EdeCode, text: &str) -> Written {
-    let written = write_empty(frame, requestor, Rcode::SERVFAIL, None);
-    if requestor.edns.is_none() {
+pub fn write_failure(frame: &mut [u8], params: &ResponseParams<'_>, ede: EdeCode, text: &str) -> Written {
+    let written = write_empty(frame, params, Rcode::SERVFAIL, None);
+    if params.edns.is_none() {
         return written;
     }
     let text = &text.as_bytes()[..text.len().min(EXTRA_TEXT)];
-    let start = 12 + requestor.question.len();
+    let start = 12 + params.question.len();
     let octets = wire::add_ede(&mut frame[start..], written.len - start, ede, text)
         .expect("a frame has room for a question and an OPT record");
     Written { len: start + octets, ede: Some(ede), ..written }
@@ -56,19 +56,19 @@ pub fn write_failure(frame: &mut [u8], requestor: &Requestor<'_>, ede: EdeCode, 
 
 /// Writes an empty response with TC, so that the client asks again over TCP. It has no records, so apart from the OPT record it is
 /// no longer than the query.
-pub fn write_truncated(frame: &mut [u8], requestor: &Requestor<'_>) -> Written {
-    write_unfit(frame, requestor, Rcode::NOERROR, None)
+pub fn write_truncated(frame: &mut [u8], params: &ResponseParams<'_>) -> Written {
+    write_unfit(frame, params, Rcode::NOERROR, None)
 }
 
 /// Writes the response that stands for one that does not fit: empty, with TC. A client should not use the records of such a response
 /// but ask over TCP (RFC 2181 section 9), so that none are written.
 pub(crate) fn write_unfit(
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     rcode: Rcode,
     ede: Option<EdeCode>,
 ) -> Written {
-    let written = write_empty(frame, requestor, rcode, ede);
+    let written = write_empty(frame, params, rcode, ede);
     header::set_flags(frame, header::flags(frame).with(Flags::TC));
     Written { truncated: true, ..written }
 }
@@ -77,17 +77,17 @@ pub(crate) fn write_unfit(
 //= RFC 6891 section 7: requirement 52
 pub(crate) fn append_opt(
     room: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     rcode: Rcode,
     ede: Option<EdeCode>,
 ) -> usize {
-    let Some(edns) = requestor.edns else { return 0 };
+    let Some(edns) = params.edns else { return 0 };
     // A response without records has at most 12 (header) + 259 (question) + 11 (OPT) + 6 (extended error) + 24 (client subnet) +
     // 28 (cookie) = 340 octets; `answer_limit` is 512 at least. `forward` compares the sum with the limit before it calls this.
-    let octets = wire::write_opt(room, requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede)
+    let octets = wire::write_opt(room, params.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede)
         .expect("a frame has room for a question and an OPT record");
-    let octets = requestor.subnet.map_or(octets, |subnet| subnet.append(requestor.scope, room, octets));
-    requestor.cookie.map_or(octets, |cookie| cookie.append(room, octets))
+    let octets = params.subnet.map_or(octets, |subnet| subnet.append(params.scope, room, octets));
+    params.cookie.map_or(octets, |cookie| cookie.append(room, octets))
 }
 
 /// Response under construction. If an RRset of the answer or authority section does not fit, the response has TC and no records. From
@@ -113,19 +113,19 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     /// Begins a response with the question, and reserves room for an OPT record if the client gets one.
     pub fn start(
         frame: &'b mut [u8],
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         flags: Flags,
         ede: Option<EdeCode>,
     ) -> ResponseBuilder<'b, 'm> {
-        let limit = requestor.limit.min(frame.len());
+        let limit = params.limit.min(frame.len());
         // 340 octets of at least 512, as in `append_opt`.
-        let mut builder = Builder::new(frame, limit, requestor.id, flags, requestor.question)
+        let mut builder = Builder::new(frame, limit, params.id, flags, params.question)
             .expect("a frame has room for a question and an OPT record");
-        builder.reserve(requestor.opt_octets(ede));
+        builder.reserve(params.opt_octets(ede));
         let mark = builder.mark();
         ResponseBuilder {
             builder,
-            dnssec_filter: requestor.dnssec_filter(),
+            dnssec_filter: params.dnssec_filter(),
             flags,
             start: mark,
             mark,
@@ -236,7 +236,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     }
 
     /// Ends the response: sets TC if needed, and appends the OPT record.
-    pub fn finish(&mut self, requestor: &Requestor<'_>, rcode: Rcode, ede: Option<EdeCode>) -> Written {
+    pub fn finish(&mut self, params: &ResponseParams<'_>, rcode: Rcode, ede: Option<EdeCode>) -> Written {
         let rcode = if self.failed { Rcode::SERVFAIL } else { rcode };
         if self.failed {
             self.builder.set_flags(self.flags.without(Flags::AD).with_rcode(rcode));
@@ -245,18 +245,18 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
         if self.truncated {
             self.builder.set_flags(self.flags.without(Flags::AD).with(Flags::TC));
         }
-        if let Some(edns) = requestor.edns {
-            let written = self.builder.opt(requestor.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede);
+        if let Some(edns) = params.edns {
+            let written = self.builder.opt(params.own_size, (rcode.0 >> 4) as u8, 0, edns.dnssec_ok, ede);
             debug_assert!(written.is_ok(), "room was reserved");
-            if let Some(subnet) = requestor.subnet {
-                subnet.append_to(&mut self.builder, requestor.scope);
+            if let Some(subnet) = params.subnet {
+                subnet.append_to(&mut self.builder, params.scope);
             }
-            if let Some(cookie) = requestor.cookie {
+            if let Some(cookie) = params.cookie {
                 let written = self.builder.option(wire::COOKIE, cookie.data());
                 debug_assert!(written.is_ok(), "room was reserved");
             }
         }
-        let ede = requestor.edns.and(ede);
+        let ede = params.edns.and(ede);
         Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede }
     }
 }
@@ -264,21 +264,21 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::requestor::unlimited_requestor;
+    use crate::answer::params::unlimited_params;
     use crate::message::question::QueryFlags;
 
     #[test]
     fn an_earlier_reply_that_cannot_be_read_makes_the_answer_servfail() {
-        let requestor = unlimited_requestor(QueryFlags::default(), b"\x01a\0\0\x01\0\x01");
+        let params = unlimited_params(QueryFlags::default(), b"\x01a\0\0\x01\0\x01");
         let mut frame = vec![0; 512];
-        let flags = requestor.flags(Rcode::NOERROR, true);
-        let mut response = ResponseBuilder::start(&mut frame, &requestor, flags, None);
+        let flags = params.flags(Rcode::NOERROR, true);
+        let mut response = ResponseBuilder::start(&mut frame, &params, flags, None);
         // Its question ends after the name.
         let before = [b"\0\0\x80\0\0\x01\0\0\0\0\0\0\x01a\0".to_vec()];
         response.lead(&before);
         let owner = wire::Name::from_wire(b"\x01a\0").unwrap();
         response.record(Section::Answer, owner, Type::A, 1, &[192, 0, 2, 1]);
-        let written = response.finish(&requestor, Rcode::NOERROR, None);
+        let written = response.finish(&params, Rcode::NOERROR, None);
         let answer = Message::parse(&frame[..written.len]).unwrap();
         assert_eq!(
             (written.rcode, answer.rcode(), answer.count(Section::Answer)),

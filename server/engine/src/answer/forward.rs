@@ -1,9 +1,9 @@
 //! Forwarding of an upstream reply to a client: its records unchanged, with a new header and a new OPT record (RFC 6147 section
 //! 5.3.3).
 
+use crate::answer::answer_memo::Composition;
 use crate::answer::builder::{ResponseBuilder, Written, append_opt};
-use crate::answer::last_answers::Composition;
-use crate::answer::requestor::{DnssecFilter, Requestor};
+use crate::answer::params::{DnssecFilter, ResponseParams};
 use crate::dns64::config::{Dns64, is_excluded};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
@@ -68,56 +68,56 @@ impl ForwardedReply<'_, '_> {
 }
 
 /// End of the octets of a reply that can be copied unchanged; `None` if the reply cannot be copied so.
-pub fn verbatim_end(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Option<usize> {
+pub fn verbatim_end(params: &ResponseParams<'_>, forwarded: &ForwardedReply<'_, '_>) -> Option<usize> {
     let message = forwarded.message;
-    forwarded.is_verbatim(requestor.dnssec_filter()).then(|| message.opt_start().unwrap_or(message.end()))
+    forwarded.is_verbatim(params.dnssec_filter()).then(|| message.opt_start().unwrap_or(message.end()))
 }
 
 /// Writes a response with the records of an upstream reply unchanged, and with a new header and OPT record.
 //= RFC 6147 section 5.3.3: requirement 25
-pub fn forward(frame: &mut [u8], requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
+pub fn forward(frame: &mut [u8], params: &ResponseParams<'_>, forwarded: &ForwardedReply<'_, '_>) -> Written {
     let message = forwarded.message;
-    let (rcode, ede, flags) = head(requestor, forwarded);
-    if forwarded.is_verbatim(requestor.dnssec_filter()) {
+    let (rcode, ede, flags) = head(params, forwarded);
+    if forwarded.is_verbatim(params.dnssec_filter()) {
         let start = 12 + message.question().len();
         let end = message.opt_start().unwrap_or(message.end());
-        let octets = requestor.opt_octets(ede);
-        if end + octets <= requestor.limit && start == 12 + requestor.question.len() {
-            frame[12..start].copy_from_slice(requestor.question);
+        let octets = params.opt_octets(ede);
+        if end + octets <= params.limit && start == 12 + params.question.len() {
+            frame[12..start].copy_from_slice(params.question);
             frame[start..end].copy_from_slice(&message.bytes()[start..end]);
-            header::set_id(frame, requestor.id);
+            header::set_id(frame, params.id);
             header::set_flags(frame, flags);
             header::set_qdcount(frame, 1);
             header::set_ancount(frame, message.count(Section::Answer) as u16);
             header::set_nscount(frame, message.count(Section::Authority) as u16);
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
-            header::set_arcount(frame, others as u16 + u16::from(requestor.edns.is_some()));
-            let len = end + append_opt(&mut frame[end..], requestor, rcode, ede);
-            return Written { len, rcode, truncated: false, ede: requestor.edns.and(ede) };
+            header::set_arcount(frame, others as u16 + u16::from(params.edns.is_some()));
+            let len = end + append_opt(&mut frame[end..], params, rcode, ede);
+            return Written { len, rcode, truncated: false, ede: params.edns.and(ede) };
         }
     }
-    forward_anew(frame, requestor, forwarded)
+    forward_anew(frame, params, forwarded)
 }
 
 /// RCODE, extended error and flags of the response.
-fn head(requestor: &Requestor<'_>, forwarded: &ForwardedReply<'_, '_>) -> (Rcode, Option<EdeCode>, Flags) {
+fn head(params: &ResponseParams<'_>, forwarded: &ForwardedReply<'_, '_>) -> (Rcode, Option<EdeCode>, Flags) {
     let message = forwarded.message;
-    let rcode = requestor.without_extended_rcode(message.rcode());
-    let secure = forwarded.trusted && message.flags().contains(Flags::AD) && requestor.wants_ad();
-    (rcode, ede_to_forward(message), requestor.flags(rcode, secure))
+    let rcode = params.without_extended_rcode(message.rcode());
+    let secure = forwarded.trusted && message.flags().contains(Flags::AD) && params.wants_ad();
+    (rcode, ede_to_forward(message), params.flags(rcode, secure))
 }
 
 /// Writes a response like [`forward`], with names that are compressed anew.
 pub(crate) fn forward_anew(
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     forwarded: &ForwardedReply<'_, '_>,
 ) -> Written {
     let message = forwarded.message;
-    let (rcode, ede, flags) = head(requestor, forwarded);
+    let (rcode, ede, flags) = head(params, forwarded);
     let filtered = forwarded.is_filtered();
     let flags = if filtered { flags.without(Flags::AD) } else { flags };
-    let mut response = ResponseBuilder::start(frame, requestor, flags, ede);
+    let mut response = ResponseBuilder::start(frame, params, flags, ede);
     response.lead(forwarded.before);
     for record in message.records(Section::Answer).filter(|record| forwarded.keeps(record)) {
         if response.is_full() {
@@ -128,5 +128,5 @@ pub(crate) fn forward_anew(
         }
     }
     response.copy_rest(message);
-    response.finish(requestor, rcode, ede)
+    response.finish(params, rcode, ede)
 }

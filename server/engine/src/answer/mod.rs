@@ -1,16 +1,16 @@
 //! Writers of responses to clients: a forwarded upstream reply, synthesized AAAA records, or an empty response.
 //!
-//! These functions write into a frame and return a [`builder::Written`]. They do not know sockets, waiters or the cache.
+//! These functions write into a frame and return a [`builder::Written`]. They do not know sockets, pending queries or the cache.
 //!
-//! Read `requestor.rs` first (the query's properties that shape the response), then `builder.rs`.
+//! Read `params.rs` first (the query's properties that shape the response), then `builder.rs`.
 
+pub(crate) mod answer_memo;
 pub mod builder;
 mod common;
 pub(crate) mod fit;
 pub(crate) mod forward;
-pub(crate) mod last_answers;
 pub(crate) mod padding;
-pub mod requestor;
+pub mod params;
 pub(crate) mod stream_options;
 pub mod synthesis;
 

@@ -29,16 +29,16 @@ pub(crate) fn pad(record: &mut [u8], opt: usize, before: usize) -> usize {
 mod tests {
     use super::*;
     use crate::answer::builder::append_opt;
-    use crate::answer::requestor::unlimited_requestor;
+    use crate::answer::params::unlimited_params;
     use crate::limits::MESSAGE;
     use crate::message::question::QueryFlags;
     use wire::{EdeCode, Rcode, ede};
 
     /// Octets of a response after padding; `before`: those before the OPT record.
     fn padded(before: usize, ede: Option<EdeCode>) -> usize {
-        let requestor = unlimited_requestor(QueryFlags::DO, &[]);
+        let params = unlimited_params(QueryFlags::DO, &[]);
         let mut frame = vec![0xff; MESSAGE];
-        let opt = append_opt(&mut frame[before..], &requestor, Rcode::NOERROR, ede);
+        let opt = append_opt(&mut frame[before..], &params, Rcode::NOERROR, ede);
         let padded = pad(&mut frame[before..], opt, before);
         let rdata = usize::from(u16::from_be_bytes([frame[before + 9], frame[before + 10]]));
         assert_eq!(wire::OPT_LEN + rdata, padded, "RDLENGTH covers the padding");

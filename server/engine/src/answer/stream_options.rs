@@ -3,7 +3,7 @@
 
 use crate::answer::builder::Written;
 use crate::answer::padding::pad;
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::interface::IdleTimeout;
 use crate::message::stream_options::StreamOptions;
 use wire::{NSID, TCP_KEEPALIVE};
@@ -15,14 +15,14 @@ use wire::{NSID, TCP_KEEPALIVE};
 #[cold]
 pub(crate) fn append(
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     idle_timeout: IdleTimeout,
     identity: &[u8],
     written: &mut Written,
 ) {
-    let options = requestor.edns.map_or(StreamOptions::NONE, |edns| edns.stream_options);
-    let limit = requestor.limit.min(frame.len());
-    let mut opt = requestor.opt_octets(written.ede);
+    let options = params.edns.map_or(StreamOptions::NONE, |edns| edns.stream_options);
+    let limit = params.limit.min(frame.len());
+    let mut opt = params.opt_octets(written.ede);
     let start = written.len - opt;
     let Some(record) = frame.get_mut(start..limit) else { return };
     if options.contains(StreamOptions::KEEPALIVE) {

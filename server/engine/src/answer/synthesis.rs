@@ -1,8 +1,8 @@
 //! Synthesis of a response: AAAA records from the A records of a reply (RFC 6147 sections 5.1.6 and 5.1.7).
 
+use crate::answer::answer_memo::Composition;
 use crate::answer::builder::{ResponseBuilder, Written};
-use crate::answer::last_answers::Composition;
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
 use crate::dns64::embed::{self, Embedding, EmbeddingCounts};
 use crate::dns64::rules::Applicable;
@@ -11,9 +11,9 @@ use core::ops::ControlFlow;
 use wire::header::Flags;
 use wire::{Message, Rcode, Section, Type, ede};
 
-/// Input of a synthesis: the A reply, the configuration, and the result of the AAAA leg.
+/// Input of a synthesis: the A reply, the configuration, and the result of the AAAA lookup.
 pub struct SynthesisInput<'m, 'a> {
-    /// Reply of the A leg.
+    /// Reply of the A lookup.
     pub message: &'m Message<'a>,
     /// CNAME chain in the reply.
     pub chain: &'m Chain<'a>,
@@ -21,9 +21,9 @@ pub struct SynthesisInput<'m, 'a> {
     pub dns64: &'m Dns64,
     /// Prefix rules that apply to the question.
     pub rules: &'m Applicable<'m>,
-    /// Upper bound of the TTL, in seconds: the negative TTL of the AAAA leg (RFC 6147 section 5.1.7).
+    /// Upper bound of the TTL, in seconds: the negative TTL of the AAAA lookup (RFC 6147 section 5.1.7).
     pub negative_ttl: u32,
-    /// True if both legs are secure.
+    /// True if both lookups are secure.
     pub secure: bool,
     /// Earlier replies of a CNAME chase that led to the name of this reply, in order.
     pub before: &'m [Vec<u8>],
@@ -41,16 +41,16 @@ impl SynthesisInput<'_, '_> {
 /// record, and one TTL for the RRset.
 pub fn synthesize(
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     input: &SynthesisInput<'_, '_>,
 ) -> (Written, EmbeddingCounts) {
     let SynthesisInput { message, chain, .. } = *input;
     //= RFC 6147 section 5.5: requirements 27, 28; AD for DO alone, and not for who checks by itself (break-dnssec).
-    let dnssec_ok = requestor.edns.is_some_and(|edns| edns.dnssec_ok);
-    let secure = input.secure && dnssec_ok && !requestor.flags.contains(Flags::CD);
+    let dnssec_ok = params.edns.is_some_and(|edns| edns.dnssec_ok);
+    let secure = input.secure && dnssec_ok && !params.flags.contains(Flags::CD);
     //= RFC 6891 section 7: requirement 52
     let ede = Some(ede::SYNTHESIZED);
-    let mut response = ResponseBuilder::start(frame, requestor, requestor.flags(Rcode::NOERROR, secure), ede);
+    let mut response = ResponseBuilder::start(frame, params, params.flags(Rcode::NOERROR, secure), ede);
     response.lead(input.before);
     let mut ttl = input.negative_ttl;
     for record in message.records(Section::Answer) {
@@ -73,12 +73,12 @@ pub fn synthesize(
     });
     response.copy_rest(message);
     let ede = if counts.records > 0 { ede } else { None };
-    (response.finish(requestor, Rcode::NOERROR, ede), counts)
+    (response.finish(params, Rcode::NOERROR, ede), counts)
 }
 
 /// Writes a response with the aliases that led to a name, and no records of that name itself.
-pub fn write_aliases(frame: &mut [u8], requestor: &Requestor<'_>, before: &[Vec<u8>]) -> Written {
-    let mut response = ResponseBuilder::start(frame, requestor, requestor.flags(Rcode::NOERROR, false), None);
+pub fn write_aliases(frame: &mut [u8], params: &ResponseParams<'_>, before: &[Vec<u8>]) -> Written {
+    let mut response = ResponseBuilder::start(frame, params, params.flags(Rcode::NOERROR, false), None);
     response.lead(before);
-    response.finish(requestor, Rcode::NOERROR, None)
+    response.finish(params, Rcode::NOERROR, None)
 }

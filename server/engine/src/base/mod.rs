@@ -2,7 +2,7 @@
 //!
 //! Nothing here knows a query, a client, an upstream or a setting. Every structure is reserved or bounded at creation.
 //!
-//! Read `slab.rs` first: waiters and questions in flight live in slabs and name each other by index.
+//! Read `slab.rs` first: pending queries and questions in flight live in slabs and name each other by index.
 
 pub(crate) mod buffers;
 pub(crate) mod max_tree;

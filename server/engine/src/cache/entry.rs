@@ -25,7 +25,7 @@ pub const HEAD: usize = 64;
 pub enum EntryKind {
     /// The reply of an upstream, or the fact that there was none.
     Reply = 0,
-    /// The answer for clients with DNS64, synthesized from two legs.
+    /// The answer for clients with DNS64, synthesized from two lookups.
     Synthesis = 1,
 }
 
@@ -66,12 +66,12 @@ pub struct CacheKey<'a> {
 
 /// Metadata of an entry beside its key and its message.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts {
+pub struct EntryMeta {
     /// Time of storing: TTLs count down from here.
     pub stored: Instant,
     /// Expiry: from then on the entry is not fresh.
     pub expires: Instant,
-    /// For a synthesis, the time at which the leg that expires first was stored; else the time of storing.
+    /// For a synthesis, the time at which the lookup that expires first was stored; else the time of storing.
     pub born: Instant,
     /// Any of [`SILENT`], [`NEGATIVE`], [`FAILURE`].
     pub marks: u8,
@@ -95,18 +95,18 @@ pub fn octets(ttls: usize, message: usize) -> usize {
 
 /// A message to store: its header, and the rest from the question on.
 #[derive(Clone, Copy)]
-pub struct Body<'a> {
+pub struct EntryMessage<'a> {
     /// The header.
     pub header: [u8; wire::HEADER],
     /// The octets behind the header.
     pub rest: &'a [u8],
 }
 
-impl<'a> Body<'a> {
+impl<'a> EntryMessage<'a> {
     /// Splits a message.
-    pub fn of(message: &'a [u8]) -> Option<Body<'a>> {
+    pub fn of(message: &'a [u8]) -> Option<EntryMessage<'a>> {
         let (header, rest) = message.split_first_chunk()?;
-        Some(Body { header: *header, rest })
+        Some(EntryMessage { header: *header, rest })
     }
 
     /// Octets of the message.
@@ -118,23 +118,23 @@ impl<'a> Body<'a> {
 }
 
 /// Writes an entry. `ttls` are offsets in the message.
-pub fn write(room: &mut [u8], key: &CacheKey<'_>, facts: &Facts, ttls: &[u16], message: Body<'_>) {
+pub fn write(room: &mut [u8], key: &CacheKey<'_>, meta: &EntryMeta, ttls: &[u16], message: EntryMessage<'_>) {
     // The ring has written the length.
-    room[4..8].copy_from_slice(&[key.kind as u8, 0, facts.marks, key.query_flags]);
+    room[4..8].copy_from_slice(&[key.kind as u8, 0, meta.marks, key.query_flags]);
     room[8..16].copy_from_slice(&key.hash.to_le_bytes());
-    room[16..24].copy_from_slice(&facts.stored.0.to_le_bytes());
-    room[24..32].copy_from_slice(&facts.expires.0.to_le_bytes());
-    room[32..40].copy_from_slice(&facts.born.0.to_le_bytes());
-    room[40..44].copy_from_slice(&facts.valid_for.to_le_bytes());
-    room[44..48].copy_from_slice(&facts.valid_for_dns64.to_le_bytes());
+    room[16..24].copy_from_slice(&meta.stored.0.to_le_bytes());
+    room[24..32].copy_from_slice(&meta.expires.0.to_le_bytes());
+    room[32..40].copy_from_slice(&meta.born.0.to_le_bytes());
+    room[40..44].copy_from_slice(&meta.valid_for.to_le_bytes());
+    room[44..48].copy_from_slice(&meta.valid_for_dns64.to_le_bytes());
     room[48..52].copy_from_slice(&key.group.to_le_bytes());
     room[52..54].copy_from_slice(&key.qtype.0.to_le_bytes());
     room[54..56].copy_from_slice(&key.class.0.to_le_bytes());
     room[56..58].copy_from_slice(&(ttls.len() as u16).to_le_bytes());
     room[58..60].copy_from_slice(&(message.len() as u16).to_le_bytes());
-    room[60..62].copy_from_slice(&facts.ede.unwrap_or(NO_ERROR).to_le_bytes());
-    room[62] = facts.reason.map_or(NO_REASON, |reason| reason as u8);
-    room[63] = facts.failures;
+    room[60..62].copy_from_slice(&meta.ede.unwrap_or(NO_ERROR).to_le_bytes());
+    room[62] = meta.reason.map_or(NO_REASON, |reason| reason as u8);
+    room[63] = meta.failures;
     let (offsets, rest) = room[HEAD..].split_at_mut(2 * ttls.len());
     for (place, offset) in offsets.as_chunks_mut::<2>().0.iter_mut().zip(ttls) {
         *place = offset.to_le_bytes();
@@ -221,7 +221,7 @@ impl<'a> Entry<'a> {
         Instant(self.u64(24))
     }
 
-    /// For a synthesis, the time at which the leg that expires first was stored; else the time of storing. Valid for a fresh entry.
+    /// For a synthesis, the time at which the lookup that expires first was stored; else the time of storing. Valid for a fresh entry.
     #[inline]
     pub fn born(&self) -> Instant {
         Instant(self.u64(32))
@@ -269,7 +269,7 @@ impl<'a> Entry<'a> {
     }
 
     /// Packed numbers of the addresses that a synthesis leaves out. It stands in the place of `valid_for`, which a synthesis does not have.
-    pub fn left_out(&self) -> u32 {
+    pub fn omitted(&self) -> u32 {
         self.u32(40)
     }
 
@@ -374,7 +374,7 @@ mod tests {
             group: 70_000,
         };
         let message = b"0123456789ab\x03www\x02xy\x00\0\x1c\0\x01rest";
-        let facts = Facts {
+        let meta = EntryMeta {
             stored: Instant(5),
             expires: Instant(1 << 40),
             born: Instant(6),
@@ -386,7 +386,7 @@ mod tests {
             failures: 2,
         };
         let mut room = vec![0xee; octets(2, message.len())];
-        write(&mut room, &key, &facts, &[27, 31], Body::of(message).unwrap());
+        write(&mut room, &key, &meta, &[27, 31], EntryMessage::of(message).unwrap());
         let entry = Entry::new(&room).unwrap();
         assert!(entry.fits(&key));
         for other in [

@@ -38,7 +38,7 @@ impl Ghost {
 
     /// Loads the line of a hash. Returns something made of it.
     #[inline]
-    pub fn load(&self, hash: u64) -> u32 {
+    pub fn touch(&self, hash: u64) -> u32 {
         self.slots.get(self.place(hash)).map_or(0, |&slot| u32::from(slot))
     }
 

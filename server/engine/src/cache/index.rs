@@ -101,7 +101,7 @@ impl Index {
 
     /// Loads the two lines of a bucket. Returns something made of them.
     #[inline]
-    pub fn load(&self, hash: u64) -> u32 {
+    pub fn touch(&self, hash: u64) -> u32 {
         let (tags, places) = self.bucket(hash);
         tags[0] ^ places[0]
     }

@@ -24,7 +24,7 @@ pub mod ttl;
 use crate::base::time::{Instant, Span};
 use core::hint::black_box;
 use core::ops::Range;
-use entry::{Body, CacheKey, Entry, Facts, HEAD};
+use entry::{CacheKey, Entry, EntryMessage, EntryMeta, HEAD};
 use ghost::Ghost;
 use index::{Index, Place};
 use ring::{Ring, UNIT};
@@ -111,33 +111,33 @@ impl Cache {
     /// Loads the lines of the index and the heads of the entries for these hashes, each kind for all hashes at once. For those that have no
     /// entry, loads what storing their three messages will read. Returns the number of the hashes, one bit each, that have none.
     #[inline]
-    pub fn load(&self, hashes: &[u64]) -> u64 {
-        let mut loaded = hashes.iter().fold(0, |all, &hash| all ^ self.index.load(hash));
+    pub fn touch(&self, hashes: &[u64]) -> u64 {
+        let mut loaded = hashes.iter().fold(0, |all, &hash| all ^ self.index.touch(hash));
         let mut missing = 0u64;
         for (number, &hash) in hashes.iter().enumerate() {
             loaded ^= match self.index.find(hash, |_| true) {
                 Some(place) => u32::from(self.memory[offset(place)]),
                 None => {
                     missing |= 1 << number;
-                    self.ghost.load(hash)
+                    self.ghost.touch(hash)
                 }
             };
         }
         if missing != 0 {
-            loaded ^= self.load_oldest(3 * missing.count_ones() as usize);
+            loaded ^= self.touch_oldest(3 * missing.count_ones() as usize);
         }
         black_box(loaded);
         missing
     }
 
     /// Loads the lines of the index for the oldest entries of the short queue, which give way to new ones if the queue is full.
-    fn load_oldest(&self, count: usize) -> u32 {
+    fn touch_oldest(&self, count: usize) -> u32 {
         if self.short.free_octets() > count * HEAD {
             return 0;
         }
         let oldest = self.short.records(&self.memory).take(count);
         let hashes = oldest.filter_map(|(at, _)| Some(Entry::new(&self.memory[at..])?.hash()));
-        hashes.fold(0, |all, hash| all ^ self.index.load(hash))
+        hashes.fold(0, |all, hash| all ^ self.index.touch(hash))
     }
 
     /// Reads an entry.
@@ -160,9 +160,9 @@ impl Cache {
         &mut self,
         now: Instant,
         key: &CacheKey<'_>,
-        facts: &Facts,
+        meta: &EntryMeta,
         ttls: &[u16],
-        message: Body<'_>,
+        message: EntryMessage<'_>,
     ) -> bool {
         let before = self.find(key);
         let octets = entry::octets(ttls.len(), message.len());
@@ -182,7 +182,7 @@ impl Cache {
             self.make_room_in_short(octets, now)
         };
         let Some(at) = at else { return before.is_some() };
-        entry::write(&mut self.memory[at..at + octets], key, facts, ttls, message);
+        entry::write(&mut self.memory[at..at + octets], key, meta, ttls, message);
         self.enter(key.hash, at);
         before.is_some()
     }

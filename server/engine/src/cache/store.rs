@@ -6,13 +6,13 @@
 //! 8767).
 
 use crate::answer::forward::{ForwardedReply, forward_anew, verbatim_end};
-use crate::answer::requestor::{Requestor, unlimited_requestor};
+use crate::answer::params::{ResponseParams, unlimited_params};
 use crate::base::buffers::FramePool;
 use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
 use crate::cache::Cache;
 use crate::cache::entry::{
-    self, Body, CacheKey, Entry, EntryKind, FAILURE, Facts, NEGATIVE, REFRESHED, SILENT,
+    self, CacheKey, Entry, EntryKind, EntryMessage, EntryMeta, FAILURE, NEGATIVE, REFRESHED, SILENT,
 };
 use crate::cache::index::Place;
 use crate::cache::name_buckets::lower_half;
@@ -130,7 +130,7 @@ impl MessageCache {
             // RFC 8767 section 4: the reply has refreshed the entry, although it is not cached itself.
             return self.expire_early(question, group);
         };
-        let facts = Facts {
+        let meta = EntryMeta {
             stored: now,
             expires: now + Span::from_secs(u64::from(lifetime_secs)),
             born: now,
@@ -141,7 +141,7 @@ impl MessageCache {
             reason: None,
             failures: 0,
         };
-        self.store_message(question, group, message, chain, &facts, now);
+        self.store_message(question, group, message, chain, &meta, now);
     }
 
     /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain. Octets of the
@@ -153,30 +153,30 @@ impl MessageCache {
         group: u32,
         message: &Message<'_>,
         chain: &Chain<'_>,
-        facts: &Facts,
+        meta: &EntryMeta,
         now: Instant,
     ) {
-        let requestor =
-            Requestor { flags: Flags::AD, ..unlimited_requestor(question.query_flags, message.question()) };
+        let params =
+            ResponseParams { flags: Flags::AD, ..unlimited_params(question.query_flags, message.question()) };
         let forwarded = ForwardedReply { message, chain, trusted: true, exclude: None, before: &[] };
-        if let Some(end) = verbatim_end(&requestor, &forwarded)
+        if let Some(end) = verbatim_end(&params, &forwarded)
             && (!message.points_behind_question() || message.has_plain_names())
-            && let Some(mut body) = Body::of(&message.bytes()[..end])
+            && let Some(mut body) = EntryMessage::of(&message.bytes()[..end])
         {
             let secure = message.flags().contains(Flags::AD);
-            header::set_flags(&mut body.header, requestor.flags(message.rcode(), secure));
+            header::set_flags(&mut body.header, params.flags(message.rcode(), secure));
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(&mut body.header, others as u16);
-            return self.store_body(question, group, message, body, facts, now);
+            return self.store_body(question, group, message, body, meta, now);
         }
         let mut frame = self.frames.take();
-        let written = forward_anew(&mut frame, &requestor, &forwarded);
+        let written = forward_anew(&mut frame, &params, &forwarded);
         if !written.truncated
             && written.rcode == message.rcode()
             && let Ok(written) = Message::parse(&frame[..written.len])
             && let Some(body) = without_opt(&written)
         {
-            self.store_body(question, group, &written, body, facts, now);
+            self.store_body(question, group, &written, body, meta, now);
         } else {
             self.expire_early(question, group);
         }
@@ -202,26 +202,26 @@ impl MessageCache {
         question: &Question<'_>,
         group: u32,
         records: &Message<'_>,
-        body: Body<'_>,
-        facts: &Facts,
+        body: EntryMessage<'_>,
+        meta: &EntryMeta,
         now: Instant,
     ) {
         // The cached synthesis was made of an older A or AAAA reply. It is looked for first: right behind the write of an entry, a read of its
         // whole bucket would wait for that write to leave the processor's store buffer.
-        if facts.marks & FAILURE == 0 {
+        if meta.marks & FAILURE == 0 {
             self.remove_synthesis(question, group);
         }
         let key = self.key(question, question.qtype, EntryKind::Reply, group);
-        self.put(&key, facts, records, body, now);
+        self.put(&key, meta, records, body, now);
     }
 
     /// Writes an entry with the offsets of its TTLs, which are those in `records`.
     fn put(
         &mut self,
         key: &CacheKey<'_>,
-        facts: &Facts,
+        meta: &EntryMeta,
         records: &Message<'_>,
-        body: Body<'_>,
+        body: EntryMessage<'_>,
         now: Instant,
     ) {
         let mut count = 0;
@@ -235,7 +235,7 @@ impl MessageCache {
                 count += 1;
             }
         }
-        self.entries.put(now, key, facts, &self.ttls[..count], body);
+        self.entries.put(now, key, meta, &self.ttls[..count], body);
     }
 
     /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an
@@ -260,7 +260,7 @@ impl MessageCache {
         }
         // A timeout is about the upstream, not about the name. A recovered upstream should be used at once.
         let doublings = if reply.is_some() { failures.min(FAILURE_DOUBLINGS) } else { 0 };
-        let facts = Facts {
+        let meta = EntryMeta {
             stored: now,
             expires: now + Span::from_secs(FAILURE_SECS << doublings),
             born: now,
@@ -273,7 +273,7 @@ impl MessageCache {
         };
         match reply {
             Some(message) if message.rcode().0 <= 15 => {
-                self.store_message(question, group, message, &Chain::follow(message), &facts, now);
+                self.store_message(question, group, message, &Chain::follow(message), &meta, now);
             }
             // An extended RCODE is about this one exchange.
             Some(_) => {}
@@ -284,14 +284,14 @@ impl MessageCache {
                 bytes[end..end + 2].copy_from_slice(&question.qtype.0.to_be_bytes());
                 bytes[end + 2..end + 4].copy_from_slice(&question.class.0.to_be_bytes());
                 header::set_qdcount(&mut bytes, 1);
-                if let Some(body) = Body::of(&bytes[..end + 4]) {
-                    self.entries.put(now, &key, &facts, &[], body);
+                if let Some(body) = EntryMessage::of(&bytes[..end + 4]) {
+                    self.entries.put(now, &key, &meta, &[], body);
                 }
             }
         }
     }
 
-    /// Marks the cached failure of a question's AAAA leg as a bogus answer, for the next queries.
+    /// Marks the cached failure of a question's AAAA lookup as a bogus answer, for the next queries.
     pub fn mark_bogus(&mut self, question: &Question<'_>, group: u32) {
         if let Some(place) = self.find_reply(question, Type::AAAA, group)
             && self.entries.entry(place).is(FAILURE)
@@ -310,7 +310,7 @@ impl MessageCache {
         }
     }
 
-    /// Stores the synthesized answer to a question, as every client without special rules gets it. `left_out`: the packed numbers
+    /// Stores the synthesized answer to a question, as every client without special rules gets it. `omitted`: the packed numbers
     /// of addresses that it leaves out.
     pub fn store_synthesis(
         &mut self,
@@ -318,7 +318,7 @@ impl MessageCache {
         group: u32,
         bytes: &[u8],
         reason: AnswerReason,
-        left_out: u32,
+        omitted: u32,
         now: Instant,
     ) {
         let Ok(message) = Message::parse(bytes) else { return };
@@ -326,16 +326,16 @@ impl MessageCache {
         if ttl == 0 {
             return;
         }
-        let leg = |qtype| self.find_reply(question, qtype, group).map(|place| self.entries.entry(place));
-        let (Some(aaaa), Some(a)) = (leg(Type::AAAA), leg(Type::A)) else { return };
+        let lookup = |qtype| self.find_reply(question, qtype, group).map(|place| self.entries.entry(place));
+        let (Some(aaaa), Some(a)) = (lookup(Type::AAAA), lookup(Type::A)) else { return };
         let expires = now + Span::from_secs(u64::from(ttl));
-        let facts = Facts {
+        let meta = EntryMeta {
             stored: now,
             // It outlives neither reply: excluded addresses may have a shorter TTL, and real ones may replace them.
             expires: expires.min(aaaa.expires()).min(a.expires()),
             born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
             marks: 0,
-            valid_for: left_out,
+            valid_for: omitted,
             valid_for_dns64: self.generation,
             ede: Some(ede::SYNTHESIZED),
             reason: Some(reason),
@@ -343,12 +343,12 @@ impl MessageCache {
         };
         let key = self.key(question, question.qtype, EntryKind::Synthesis, group);
         if let Some(body) = without_opt(&message) {
-            self.put(&key, &facts, &message, body, now);
+            self.put(&key, &meta, &message, body, now);
         }
     }
 
-    /// True if a leg is due for refresh, because a synthesis of it was served. The entry is marked, because the synthesis may
-    /// be made again each time that its other leg is.
+    /// True if a lookup is due for refresh, because a synthesis of it was served. The entry is marked, because the synthesis may
+    /// be made again each time that its other lookup is.
     pub fn claim_refresh(&mut self, question: &Question<'_>, group: u32, now: Instant) -> bool {
         let Some(place) = self.find_reply(question, question.qtype, group) else { return true };
         let is_due = is_due(&self.entries.entry(place), now);
@@ -367,8 +367,8 @@ impl MessageCache {
 }
 
 /// A message written by this server, without its OPT record, which is the last record.
-fn without_opt<'a>(message: &Message<'a>) -> Option<Body<'a>> {
-    let mut body = Body::of(&message.bytes()[..message.opt_start().unwrap_or(message.end())])?;
+fn without_opt<'a>(message: &Message<'a>) -> Option<EntryMessage<'a>> {
+    let mut body = EntryMessage::of(&message.bytes()[..message.opt_start().unwrap_or(message.end())])?;
     if message.opt_start().is_some() {
         let others = header::arcount(&body.header);
         header::set_arcount(&mut body.header, others - 1);

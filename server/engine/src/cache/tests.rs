@@ -30,9 +30,9 @@ fn key(name: &[u8]) -> CacheKey<'_> {
     }
 }
 
-fn facts(stored: u64, expires: u64) -> Facts {
+fn meta(stored: u64, expires: u64) -> EntryMeta {
     let (stored, expires) = (Instant(stored), Instant(expires));
-    Facts {
+    EntryMeta {
         stored,
         expires,
         born: stored,
@@ -57,7 +57,13 @@ fn message(name: &[u8], length: usize) -> Vec<u8> {
 
 fn put(cache: &mut Cache, number: u64, length: usize) -> bool {
     let name = name(number);
-    cache.put(Instant(1), &key(&name), &facts(1, u64::MAX), &[30], Body::of(&message(&name, length)).unwrap())
+    cache.put(
+        Instant(1),
+        &key(&name),
+        &meta(1, u64::MAX),
+        &[30],
+        EntryMessage::of(&message(&name, length)).unwrap(),
+    )
 }
 
 fn entries(cache: &Cache) -> Vec<Entry<'_>> {
@@ -185,8 +191,8 @@ fn expired_entries_are_evicted_before_fresh_ones() {
     cache.keep_stale(Span(1000));
     let mut put = |number: u64, now: u64, expires: u64, marks: u8| {
         let name = name(number);
-        let facts = Facts { marks, ..facts(now, expires) };
-        cache.put(Instant(now), &key(&name), &facts, &[], Body::of(&message(&name, 60)).unwrap());
+        let meta = EntryMeta { marks, ..meta(now, expires) };
+        cache.put(Instant(now), &key(&name), &meta, &[], EntryMessage::of(&message(&name, 60)).unwrap());
         for _ in 0..3 {
             if let Some(place) = cache.find(&key(&name)) {
                 entry::visit(cache.entry_mut(place));

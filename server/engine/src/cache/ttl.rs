@@ -109,7 +109,12 @@ pub(crate) fn stale_ede(entry: &Entry<'_>) -> EdeCode {
 }
 
 /// Writes a cached message as an upstream would send it now. Returns its octets.
-pub(crate) fn materialize(entry: &Entry<'_>, frame: &mut [u8], age: Age, ede: Option<EdeCode>) -> usize {
+pub(crate) fn write_cached_message(
+    entry: &Entry<'_>,
+    frame: &mut [u8],
+    age: Age,
+    ede: Option<EdeCode>,
+) -> usize {
     let message = entry.message();
     let length = message.len();
     frame[..length].copy_from_slice(message);

@@ -1,9 +1,9 @@
 //! CNAME chases of client queries over several replies, and the quota of each client network.
 //!
-//! There is room for [`CHASES`]. A client network may start one more while its chases and those of its site together (its own
-//! count twice) are fewer than are free. One network alone gets a third of the room: 341 + 341 < 683 of 1,024. One site gets at
+//! There is room for [`CHASES`]. A client network may start one more while its chases and those of its customer together (its own
+//! count twice) are fewer than are free. One network alone gets a third of the room: 341 + 341 < 683 of 1,024. One customer gets at
 //! most half, and the more networks it spreads over, the less is left for each, but some for the next one. The same holds for
-//! further sites and the rest of the room. No network has to give back a chase, so nothing is taken from a query whose reply is
+//! further customers and the rest of the room. No network has to give back a chase, so nothing is taken from a query whose reply is
 //! being read.
 
 use crate::base::name_hash::HashKey;
@@ -64,11 +64,11 @@ impl CnameChases {
         self.slab.len()
     }
 
-    /// Takes a slot for a chase of a network, whose site has a prefix of this length. None: network and site have at least as
+    /// Takes a slot for a chase of a network, whose customer has a prefix of this length. None: network and customer have at least as
     /// many chases as slots are free.
     pub(crate) fn take(&mut self, key: QuotaKey, prefix_length: u8) -> Option<Index> {
-        let (network, site) = self.quotas.counts(key, key.network.site(prefix_length));
-        if (network + site) as usize >= CHASES - self.slab.len() {
+        let (network, customer) = self.quotas.counts(key, key.network.customer(prefix_length));
+        if (network + customer) as usize >= CHASES - self.slab.len() {
             return None;
         }
         let index = self.slab.take()?;

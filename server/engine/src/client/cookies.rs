@@ -1,6 +1,6 @@
 //! Server cookies for clients (RFC 7873 section 5.2, RFC 9018): what the cookie of a query is worth.
 
-use crate::answer::requestor::RequestorEdns;
+use crate::answer::params::ResponseParamsEdns;
 use crate::base::time::Instant;
 use crate::client::Clients;
 use crate::counters::{Counter, Counters};
@@ -47,13 +47,13 @@ impl Clients {
         config: &Cookies,
         now: Instant,
         counters: &mut Counters,
-    ) -> Option<(RequestorEdns, Cookie)> {
+    ) -> Option<(ResponseParamsEdns, Cookie)> {
         let opt = wire::sole_opt(message).filter(|opt| opt.version() == 0)?;
         if header::flags(message).opcode() != Opcode::QUERY {
             return None;
         }
         let cookie = self.cookie_for(&opt, from, config, now, counters).ok()??;
         // Nothing but the cookie is told.
-        Some((RequestorEdns::of_query(&opt, from.transport, false), cookie))
+        Some((ResponseParamsEdns::of_query(&opt, from.transport, false), cookie))
     }
 }

@@ -1,35 +1,35 @@
 //! Clients: pending queries, limits per network, cookies, CNAME chases, and the sending of responses.
 //!
-//! It knows no upstream and no cache: a waiter refers to the question in flight that it waits for by an index only.
+//! It knows no upstream and no cache: a pending query refers to the question in flight that it waits for by an index only.
 //!
-//! Read `waiter.rs` first: one client query that waits for its answer.
+//! Read `pending_query.rs` first: one client query that waits for its answer.
 
 pub(crate) mod chased;
 pub(crate) mod cookies;
+pub(crate) mod pending_query;
 pub(crate) mod quota;
 pub(crate) mod rate_limit;
 pub(crate) mod refused;
 pub(crate) mod respond;
-pub(crate) mod waiter;
 
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::{Clock, Instant};
 use crate::client::chased::CnameChases;
+use crate::client::pending_query::PendingQuery;
 use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::client::rate_limit::RateLimiter;
 use crate::client::refused::RefusedClients;
-use crate::client::waiter::Waiter;
 use crate::counters::Counters;
 use crate::interface::Client;
 use crate::message::question::CurrentQuestion;
 use crate::reasons::{CacheHit, Limit};
 
-/// Client side of the engine: the waiters, and the limits of each client network.
+/// Client side of the engine: the pending queries, and the limits of each client network.
 pub(crate) struct Clients {
     /// Pending client queries.
-    pub waiters: Slab<Waiter>,
-    /// CNAME chases of waiters.
+    pub pending_queries: Slab<PendingQuery>,
+    /// CNAME chases of pending queries.
     pub chases: CnameChases,
     /// Query and response rates per network.
     pub rate_limiter: RateLimiter,
@@ -50,7 +50,7 @@ pub(crate) struct ClientLimits {
     pub queries_per_second: u32,
     /// Equal responses over UDP per second; 0: no limit.
     pub responses_per_second: u32,
-    /// Prefix length of a site.
+    /// Prefix length of a customer.
     pub client_prefix: u8,
 }
 
@@ -59,13 +59,13 @@ pub(crate) struct ClientLimits {
 pub(crate) enum Admission {
     /// A slot is free. Holds the entry of the client's network in the quotas, if it has one.
     Room(Option<Index>),
-    /// No slot is free: a query of this network, the largest of the largest site, gives way. Holds its entry in the quotas.
+    /// No slot is free: a query of this network, the largest of the largest customer, gives way. Holds its entry in the quotas.
     Evict(Index),
     /// The network has as many queries as it may have: one of them gives way if it is late, else the new query is rejected. Holds its
     /// entry in the quotas, unless it has none.
     AtLimit(Option<Index>),
-    /// No slot is free, and no site has more than that of the client: a late query of its network gives way, or of any of the largest
-    /// sites if it has none; else the new query is refused.
+    /// No slot is free, and no customer has more than that of the client: a late query of its network gives way, or of any of the largest
+    /// customers if it has none; else the new query is refused.
     Full(Option<Index>),
 }
 
@@ -73,7 +73,7 @@ impl Clients {
     /// Reserves room for `pending` queries. `key` hashes networks and names as the rest of the engine does.
     pub fn new(pending: usize, key: HashKey, limits: ClientLimits) -> Clients {
         let mut clients = Clients {
-            waiters: Slab::new(pending),
+            pending_queries: Slab::new(pending),
             chases: CnameChases::new(key),
             rate_limiter: RateLimiter::new(key),
             refused: RefusedClients::default(),
@@ -100,7 +100,7 @@ impl Clients {
         if count >= self.limits.pending {
             return Admission::AtLimit(quota);
         }
-        if !self.waiters.is_full() {
+        if !self.pending_queries.is_full() {
             return Admission::Room(quota);
         }
         self.find_eviction(key, quota, count)
@@ -109,18 +109,18 @@ impl Clients {
     /// Finds the network that gives way to one more query of a network that has `count` of them.
     ///
     /// Queries without a proven source address give way as long as they take more than half of all slots, and the others
-    /// otherwise: neither kind can push the other one below half. Within a kind the largest site gives way, and in it the largest
+    /// otherwise: neither kind can push the other one below half. Within a kind the largest customer gives way, and in it the largest
     /// network.
     #[cold]
     fn find_eviction(&mut self, key: QuotaKey, quota: Option<Index>, count: u32) -> Admission {
         let unproven = self.quotas.total(false) + usize::from(!key.proven);
-        let evicts_proven = unproven <= self.waiters.len() / 2;
+        let evicts_proven = unproven <= self.pending_queries.len() / 2;
         if evicts_proven == key.proven {
-            let site = key.network.site(self.limits.client_prefix);
-            let (_, site_count) = self.quotas.counts(key, site);
-            // With this query, the client's own site would have at least as many pending queries as any other.
-            if site_count + 1 >= self.quotas.highest(key.proven) {
-                let largest = self.quotas.largest_in(QuotaKey { network: site, ..key });
+            let customer = key.network.customer(self.limits.client_prefix);
+            let (_, customer_count) = self.quotas.counts(key, customer);
+            // With this query, the client's own customer would have at least as many pending queries as any other.
+            if customer_count + 1 >= self.quotas.highest(key.proven) {
+                let largest = self.quotas.largest_in(QuotaKey { network: customer, ..key });
                 let largest = largest.filter(|&largest| self.quotas.count(largest) > count + 1);
                 return largest.map_or(Admission::Full(quota), Admission::Evict);
             }
@@ -139,7 +139,7 @@ impl Clients {
         }
     }
 
-    /// The next network that is the largest of a largest site; see [`ClientQuotas::next_largest`].
+    /// The next network that is the largest of a largest customer; see [`ClientQuotas::next_largest`].
     pub fn next_largest(&mut self, proven: bool, places: usize) -> Option<Index> {
         self.quotas.next_largest(proven, places)
     }
@@ -151,11 +151,12 @@ impl Clients {
 
     /// The pending queries of a network, by its entry in the quotas, the oldest one first.
     pub fn oldest_of(&self, network: Index) -> impl Iterator<Item = Index> + '_ {
-        let newer = |&waiter: &Index| Some(self.waiters[waiter].newer).filter(|&newer| newer != NONE);
+        let newer =
+            |&pending: &Index| Some(self.pending_queries[pending].newer).filter(|&newer| newer != NONE);
         core::iter::successors(Some(self.quotas.oldest(network)), newer)
     }
 
-    /// Creates a waiter for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
+    /// Creates a pending query for a query that was admitted; it may be answered until `useful_until`. `quota`: the entry of its network,
     /// where it is known.
     #[inline(always)]
     pub fn admit(
@@ -165,25 +166,25 @@ impl Clients {
         now: Instant,
         useful_until: Instant,
     ) -> Option<Index> {
-        let index = self.waiters.take()?;
+        let index = self.pending_queries.take()?;
         let quota = quota.or_else(|| self.quotas.find(key));
         let quota = self.quotas.add(key, quota, self.limits.client_prefix);
         let older = if self.quotas.count(quota) == 1 { NONE } else { self.quotas.newest(quota) };
         match older {
             NONE => self.quotas.set_oldest(quota, index),
-            older => self.waiters[older].newer = index,
+            older => self.pending_queries[older].newer = index,
         }
         self.quotas.set_newest(quota, index);
-        self.waiters[index].reset(from, now, useful_until, quota, older);
+        self.pending_queries[index].reset(from, now, useful_until, quota, older);
         Some(index)
     }
 
-    /// Frees a waiter that was answered or dropped, and counts its cache hit. Returns the A flight that it referred to, or
+    /// Frees a pending query that was answered or dropped, and counts its cache hit. Returns the An outbound query that it referred to, or
     /// [`NONE`].
     #[inline(always)]
     pub fn free(&mut self, index: Index, counters: &mut Counters) -> Index {
-        let Waiter { quota, older, newer, a_flight, chase, cache_hit, cache_missed, .. } =
-            self.waiters[index];
+        let PendingQuery { quota, older, newer, a_outbound_query, chase, cache_hit, cache_missed, .. } =
+            self.pending_queries[index];
         if let Some(hit) = cache_hit
             && (hit == CacheHit::Stale || !cache_missed)
         {
@@ -195,32 +196,32 @@ impl Clients {
         if newer == NONE {
             self.quotas.set_newest(quota, older);
         } else {
-            self.waiters[newer].older = older;
+            self.pending_queries[newer].older = older;
         }
         match older {
             NONE => self.quotas.set_oldest(quota, newer),
-            older => self.waiters[older].newer = newer,
+            older => self.pending_queries[older].newer = newer,
         }
         self.quotas.remove(quota);
-        self.waiters.give(index);
-        a_flight
+        self.pending_queries.give(index);
+        a_outbound_query
     }
 
-    /// Starts the CNAME chase of a waiter that has none yet. None: its network has reached its limit of chases.
-    pub fn start_chase(&mut self, waiter: Index) -> Option<Index> {
-        let key = self.quotas.key(self.waiters[waiter].quota);
+    /// Starts the CNAME chase of a pending query that has none yet. None: its network has reached its limit of chases.
+    pub fn start_chase(&mut self, pending: Index) -> Option<Index> {
+        let key = self.quotas.key(self.pending_queries[pending].quota);
         let chase = self.chases.take(key, self.limits.client_prefix)?;
-        self.waiters[waiter].chase = chase;
+        self.pending_queries[pending].chase = chase;
         Some(chase)
     }
 
-    /// Question that a waiter waits for at the moment: the client's own, or one on the way to its answer.
-    pub fn current_question(&self, waiter: Index) -> CurrentQuestion<'_> {
-        let waiter = &self.waiters[waiter];
-        let name = match waiter.chase {
-            NONE => waiter.name(),
+    /// Question that a pending query waits for at the moment: the client's own, or one on the way to its answer.
+    pub fn current_question(&self, pending: Index) -> CurrentQuestion<'_> {
+        let pending = &self.pending_queries[pending];
+        let name = match pending.chase {
+            NONE => pending.name(),
             chase => &self.chases[chase].name,
         };
-        CurrentQuestion { name, qtype: waiter.current_type(), class: waiter.qtype_and_class().1 }
+        CurrentQuestion { name, qtype: pending.current_type(), class: pending.qtype_and_class().1 }
     }
 }

@@ -1,7 +1,7 @@
-//! Quotas of pending queries by client network (IPv6 /64, IPv4 /32) and, above the networks, by site (`client-prefix`, the prefix
-//! that one customer has). When no slot is free, the largest site gives way, and in it the largest network: its oldest query if that is
-//! late, and its newest one otherwise (`resolve/waiters.rs`). So a flood from one network or from one site does not evict the queries
-//! of others, and a site of many small networks counts as what it is.
+//! Quotas of pending queries by client network (IPv6 /64, IPv4 /32) and, above the networks, by customer (`client-prefix`, the prefix
+//! that one customer has). When no slot is free, the largest customer gives way, and in it the largest network: its oldest query if that is
+//! late, and its newest one otherwise (`resolve/pending_queries.rs`). So a flood from one network or from one customer does not evict the queries
+//! of others, and a customer of many small networks counts as what it is.
 //!
 //! Queries with a proven source address (TCP, a valid cookie) have entries of their own, so forged queries take nothing from
 //! them.
@@ -21,7 +21,7 @@ pub struct QuotaKey {
     pub proven: bool,
 }
 
-/// Count of one network or of one site, with what else is stored about it.
+/// Count of one network or of one customer, with what else is stored about it.
 #[derive(Default, Clone)]
 struct Count<R> {
     key: QuotaKey,
@@ -36,23 +36,23 @@ impl<R: Default> Record for Count<R> {
     fn poison(&mut self) {}
 }
 
-/// Data of a network: its place among the networks of its site, which form a ring.
+/// Data of a network: its place among the networks of its customer, which form a ring.
 #[derive(Default, Clone)]
 struct NetworkRecord {
-    /// Its newest pending query (the list goes on through the waiters).
+    /// Its newest pending query (the list goes on through the pending queries).
     newest: Index,
     /// Its oldest pending query: the other end of that list.
     oldest: Index,
-    site: Index,
+    customer: Index,
     next: Index,
     previous: Index,
     /// True if its last query over the limit was sent to TCP.
     slipped: bool,
 }
 
-/// Data of a site.
+/// Data of a customer.
 #[derive(Default, Clone)]
-struct SiteRecord {
+struct CustomerRecord {
     /// Its largest network, or nearly: a network that grows beyond it replaces it at once, one that shrinks below others is
     /// replaced when they are compared.
     largest: Index,
@@ -65,9 +65,9 @@ struct Counts<R> {
     hash_key: HashKey,
 }
 
-/// The sites of one kind, proven or not, by their counts.
+/// The customers of one kind, proven or not, by their counts.
 struct Ranking {
-    /// The counts of the sites by their entries; those of the other kind have 0. So neither the highest count nor a site that has it needs
+    /// The counts of the customers by their entries; those of the other kind have 0. So neither the highest count nor a customer that has it needs
     /// a search through all of them, however clients shape the counts.
     counts: MaxTree,
     /// Entry at which the last search for the largest ended: it usually still is the largest.
@@ -75,10 +75,10 @@ struct Ranking {
     total: usize,
 }
 
-/// Table of client networks and sites with pending queries.
+/// Table of client networks and customers with pending queries.
 pub struct ClientQuotas {
     networks: Counts<NetworkRecord>,
-    sites: Counts<SiteRecord>,
+    customers: Counts<CustomerRecord>,
     /// Of queries without a proven source address, and of those with one.
     rankings: [Ranking; 2],
 }
@@ -88,7 +88,7 @@ impl ClientQuotas {
     pub fn new(capacity: usize, key: HashKey) -> ClientQuotas {
         ClientQuotas {
             networks: Counts::new(capacity, key),
-            sites: Counts::new(capacity, key),
+            customers: Counts::new(capacity, key),
             rankings: [Ranking::new(capacity), Ranking::new(capacity)],
         }
     }
@@ -142,20 +142,20 @@ impl ClientQuotas {
     }
 
     /// Counts one more query of a network. Returns the entry. `entry`: the result of [`ClientQuotas::find`]; `prefix_length`: that
-    /// of a site. The caller has made sure that fewer than `capacity` queries are counted.
+    /// of a customer. The caller has made sure that fewer than `capacity` queries are counted.
     #[inline]
     pub fn add(&mut self, key: QuotaKey, entry: Option<Index>, prefix_length: u8) -> Index {
         let entry = entry.unwrap_or_else(|| self.enter(key, prefix_length));
         let network = &mut self.networks.entries[entry];
         network.count += 1;
-        let (count, site_entry) = (network.count, network.record.site);
-        let site = &mut self.sites.entries[site_entry];
-        site.count += 1;
+        let (count, customer_entry) = (network.count, network.record.customer);
+        let customer = &mut self.customers.entries[customer_entry];
+        customer.count += 1;
         let ranking = &mut self.rankings[usize::from(key.proven)];
         ranking.total += 1;
-        ranking.counts.set(site_entry, site.count);
-        if count > self.networks.entries[site.record.largest].count {
-            site.record.largest = entry;
+        ranking.counts.set(customer_entry, customer.count);
+        if count > self.networks.entries[customer.record.largest].count {
+            customer.record.largest = entry;
         }
         entry
     }
@@ -165,22 +165,22 @@ impl ClientQuotas {
     pub fn remove(&mut self, entry: Index) {
         let network = &mut self.networks.entries[entry];
         network.count -= 1;
-        let (left, site, proven) = (network.count, network.record.site, network.key.proven);
-        let site_count = &mut self.sites.entries[site].count;
-        *site_count -= 1;
+        let (left, customer, proven) = (network.count, network.record.customer, network.key.proven);
+        let customer_count = &mut self.customers.entries[customer].count;
+        *customer_count -= 1;
         let ranking = &mut self.rankings[usize::from(proven)];
         ranking.total -= 1;
-        ranking.counts.set(site, *site_count);
+        ranking.counts.set(customer, *customer_count);
         if left == 0 {
             self.leave(entry);
         }
     }
 
-    /// Number of pending queries of a network and of its whole site; `site`: the site of the network.
-    pub fn counts(&self, key: QuotaKey, site: ClientNetwork) -> (u32, u32) {
+    /// Number of pending queries of a network and of its whole customer; `customer`: the customer of the network.
+    pub fn counts(&self, key: QuotaKey, customer: ClientNetwork) -> (u32, u32) {
         let network = self.find(key).map_or(0, |entry| self.count(entry));
-        let site = self.sites.find(QuotaKey { network: site, ..key });
-        (network, site.map_or(0, |site| self.sites.entries[site].count))
+        let customer = self.customers.find(QuotaKey { network: customer, ..key });
+        (network, customer.map_or(0, |customer| self.customers.entries[customer].count))
     }
 
     /// Number of pending queries, proven or not.
@@ -188,50 +188,50 @@ impl ClientQuotas {
         self.rankings[usize::from(proven)].total
     }
 
-    /// Highest count of any site, of proven queries or of the others.
+    /// Highest count of any customer, of proven queries or of the others.
     pub fn highest(&self, proven: bool) -> u32 {
         self.rankings[usize::from(proven)].counts.max()
     }
 
-    /// Entry of the largest network of a site; none if the site has no pending query.
-    pub fn largest_in(&mut self, site: QuotaKey) -> Option<Index> {
-        let site = self.sites.find(site)?;
-        Some(self.largest_of(site))
+    /// Entry of the largest network of a customer; none if the customer has no pending query.
+    pub fn largest_in(&mut self, customer: QuotaKey) -> Option<Index> {
+        let customer = self.customers.find(customer)?;
+        Some(self.largest_of(customer))
     }
 
-    /// Entry of the largest network of a site with the highest count, of proven queries or of the others. The search for the site
-    /// goes on from the last result, so all sites with that count have their turn.
+    /// Entry of the largest network of a customer with the highest count, of proven queries or of the others. The search for the customer
+    /// goes on from the last result, so all customers with that count have their turn.
     pub fn largest(&mut self, proven: bool) -> Option<Index> {
         let ranking = &mut self.rankings[usize::from(proven)];
         if ranking.counts.max() == 0 {
             return None;
         }
         ranking.cursor = ranking.counts.find_max(ranking.cursor);
-        let site = ranking.cursor;
-        Some(self.largest_of(site))
+        let customer = ranking.cursor;
+        Some(self.largest_of(customer))
     }
 
-    /// Entry of the largest network of the next site with the highest count, if one lies among the next `places` sites behind the last
+    /// Entry of the largest network of the next customer with the highest count, if one lies among the next `places` customers behind the last
     /// result.
     pub fn next_largest(&mut self, proven: bool, places: usize) -> Option<Index> {
-        let touched = self.sites.entries.touched();
+        let touched = self.customers.entries.touched();
         let ranking = &mut self.rankings[usize::from(proven)];
         let highest = ranking.counts.max();
         for _ in 0..places.min(touched as usize) {
             ranking.cursor = if ranking.cursor + 1 < touched { ranking.cursor + 1 } else { 0 };
-            let site = &self.sites.entries[ranking.cursor];
-            if site.count > 0 && site.count == highest && site.key.proven == proven {
-                let site = ranking.cursor;
-                return Some(self.largest_of(site));
+            let customer = &self.customers.entries[ranking.cursor];
+            if customer.count > 0 && customer.count == highest && customer.key.proven == proven {
+                let customer = ranking.cursor;
+                return Some(self.largest_of(customer));
             }
         }
         None
     }
 
-    /// Compares the network that seems to be the largest of a site with the next ones of the ring.
-    fn largest_of(&mut self, site: Index) -> Index {
+    /// Compares the network that seems to be the largest of a customer with the next ones of the ring.
+    fn largest_of(&mut self, customer: Index) -> Index {
         let networks = &self.networks.entries;
-        let start = self.sites.entries[site].record.largest;
+        let start = self.customers.entries[customer].record.largest;
         let (mut largest, mut at) = (start, start);
         for _ in 0..NETWORKS_COMPARED {
             at = networks[at].record.next;
@@ -242,45 +242,45 @@ impl ClientQuotas {
                 largest = at;
             }
         }
-        self.sites.entries[site].record.largest = largest;
+        self.customers.entries[customer].record.largest = largest;
         largest
     }
 
-    /// Makes an entry for a network that has no pending query yet, in the ring of its site.
+    /// Makes an entry for a network that has no pending query yet, in the ring of its customer.
     fn enter(&mut self, key: QuotaKey, prefix_length: u8) -> Index {
-        let site_key = QuotaKey { network: key.network.site(prefix_length), ..key };
-        let known = self.sites.find(site_key);
-        let site = known.unwrap_or_else(|| self.sites.insert(site_key));
+        let customer_key = QuotaKey { network: key.network.customer(prefix_length), ..key };
+        let known = self.customers.find(customer_key);
+        let customer = known.unwrap_or_else(|| self.customers.insert(customer_key));
         let entry = self.networks.insert(key);
         let networks = &mut self.networks.entries;
         let (previous, next) = match known {
             Some(_) => {
-                let previous = self.sites.entries[site].record.largest;
+                let previous = self.customers.entries[customer].record.largest;
                 (previous, networks[previous].record.next)
             }
             None => {
-                self.sites.entries[site].record.largest = entry;
+                self.customers.entries[customer].record.largest = entry;
                 (entry, entry)
             }
         };
         networks[entry].record =
-            NetworkRecord { newest: NONE, oldest: NONE, site, next, previous, slipped: false };
+            NetworkRecord { newest: NONE, oldest: NONE, customer, next, previous, slipped: false };
         networks[previous].record.next = entry;
         networks[next].record.previous = entry;
         entry
     }
 
-    /// Removes the entry of a network that has no pending query any more, and that of its site if this was the last network.
+    /// Removes the entry of a network that has no pending query any more, and that of its customer if this was the last network.
     fn leave(&mut self, entry: Index) {
         let networks = &mut self.networks.entries;
-        let NetworkRecord { site, next, previous, .. } = networks[entry].record;
+        let NetworkRecord { customer, next, previous, .. } = networks[entry].record;
         networks[previous].record.next = next;
         networks[next].record.previous = previous;
         self.networks.remove(entry);
-        if self.sites.entries[site].count == 0 {
-            self.sites.remove(site);
-        } else if self.sites.entries[site].record.largest == entry {
-            self.sites.entries[site].record.largest = next;
+        if self.customers.entries[customer].count == 0 {
+            self.customers.remove(customer);
+        } else if self.customers.entries[customer].record.largest == entry {
+            self.customers.entries[customer].record.largest = next;
         }
     }
 }
@@ -361,12 +361,12 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_entry_is_always_in_a_site_with_the_highest_count() {
+    fn the_largest_entry_is_always_in_a_customer_with_the_highest_count() {
         let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
         let mut model: HashMap<(u32, bool), u32> = HashMap::new();
         let mut random = crate::base::random::Random::new([1; 32]);
         for _ in 0..20_000 {
-            // Eight sites of up to 16 networks.
+            // Eight customers of up to 16 networks.
             let number = (random.below(8) << 8 | random.below(16)) as u32;
             let subject = (number, random.below(3) == 0);
             let total: u32 = model.values().sum();
@@ -378,22 +378,23 @@ mod tests {
                 *model.get_mut(&subject).unwrap() -= 1;
             }
             for proven in [false, true] {
-                let of_site = |site: u32| {
-                    let counts = model.iter().filter(|((of, kind), _)| of >> 8 == site && *kind == proven);
+                let of_customer = |customer: u32| {
+                    let counts =
+                        model.iter().filter(|((of, kind), _)| of >> 8 == customer && *kind == proven);
                     counts.map(|(_, count)| *count).sum::<u32>()
                 };
-                let highest = (0..8).map(of_site).max().unwrap_or(0);
+                let highest = (0..8).map(of_customer).max().unwrap_or(0);
                 assert_eq!(quotas.highest(proven), highest);
-                assert_eq!(quotas.total(proven) as u32, (0..8).map(of_site).sum::<u32>());
+                assert_eq!(quotas.total(proven) as u32, (0..8).map(of_customer).sum::<u32>());
                 match quotas.largest(proven) {
                     Some(entry) => {
                         let found = quotas.key(entry);
-                        let (count, site) = quotas.counts(found, found.network.site(56));
-                        // A site has 16 networks at most, and all are compared.
+                        let (count, customer) = quotas.counts(found, found.network.customer(56));
+                        // A customer has 16 networks at most, and all are compared.
                         let number = (found.network.bits() >> 64) as u32;
                         let largest =
                             (0..16).filter_map(|low| model.get(&(number >> 8 << 8 | low, proven))).max();
-                        assert_eq!((Some(&count), site, found.proven), (largest, highest, proven));
+                        assert_eq!((Some(&count), customer, found.proven), (largest, highest, proven));
                     }
                     None => assert_eq!(highest, 0),
                 }
@@ -401,15 +402,15 @@ mod tests {
         }
     }
 
-    /// Two sites far apart have the highest count in turns, and all others one less.
+    /// Two customers far apart have the highest count in turns, and all others one less.
     #[test]
-    fn counts_that_a_client_shapes_cost_an_eviction_no_search_through_all_sites() {
-        const SITES: u32 = 65_536;
-        let mut quotas = ClientQuotas::new(2 * SITES as usize, HashKey([3, 5]));
-        let site = |number: u32| key(number << 8, false);
-        (0..SITES).for_each(|number| _ = add(&mut quotas, site(number)));
+    fn counts_that_a_client_shapes_cost_an_eviction_no_search_through_all_customers() {
+        const CUSTOMERS: u32 = 65_536;
+        let mut quotas = ClientQuotas::new(2 * CUSTOMERS as usize, HashKey([3, 5]));
+        let customer = |number: u32| key(number << 8, false);
+        (0..CUSTOMERS).for_each(|number| _ = add(&mut quotas, customer(number)));
         for turn in 0..100 {
-            let largest = site([SITES - 1, 0, SITES / 2][turn % 3]);
+            let largest = customer([CUSTOMERS - 1, 0, CUSTOMERS / 2][turn % 3]);
             let entry = add(&mut quotas, largest);
             quotas.rankings[0].counts.steps.set(0);
             assert_eq!(quotas.largest(false), Some(entry));
@@ -420,11 +421,11 @@ mod tests {
     }
 
     #[test]
-    fn sites_with_the_same_count_give_way_in_turns() {
+    fn customers_with_the_same_count_give_way_in_turns() {
         let mut quotas = ClientQuotas::new(500, HashKey([3, 5]));
-        let sites: Vec<_> = (0..100).map(|number| key(number << 8, false)).collect();
+        let customers: Vec<_> = (0..100).map(|number| key(number << 8, false)).collect();
         for _ in 0..2 {
-            sites.iter().for_each(|&site| _ = add(&mut quotas, site));
+            customers.iter().for_each(|&customer| _ = add(&mut quotas, customer));
         }
         let victims: Vec<_> = std::iter::from_fn(|| {
             let entry = quotas.largest(false)?;
@@ -434,11 +435,11 @@ mod tests {
         })
         .collect();
         // The search goes on from the last result, which has the highest count again when all have one less.
-        assert_eq!(victims, [&sites[..], &sites[99..], &sites[..99]].concat());
+        assert_eq!(victims, [&customers[..], &customers[99..], &customers[..99]].concat());
     }
 
     #[test]
-    fn a_network_that_grows_is_the_largest_of_its_site_however_many_there_are() {
+    fn a_network_that_grows_is_the_largest_of_its_customer_however_many_there_are() {
         let mut quotas = ClientQuotas::new(2_000, HashKey([3, 5]));
         for number in 0..256 {
             add(&mut quotas, key(number, false));

@@ -1,5 +1,5 @@
 //! Rate limits per client network (IPv6 /64, IPv4 /32): queries per second, and equal responses over UDP per second (response
-//! rate limiting). Each limit has a token bucket per network, and one per site (`client-prefix`) with [`SITE_RATES`] times the
+//! rate limiting). Each limit has a token bucket per network, and one per customer (`client-prefix`) with [`CUSTOMER_RATES`] times the
 //! rate, so that a customer who has many networks does not escape by using all of them. A bucket is stored as the time at which it is full again (the
 //! "theoretical arrival time" of the generic cell rate algorithm), so no timer refills it, and it ends by itself.
 //!
@@ -14,7 +14,7 @@
 use crate::base::name_hash::HashKey;
 use crate::base::time::Instant;
 use crate::interface::{Client, ClientNetwork};
-use crate::limits::{RATE_BUCKETS, SITE_RATES};
+use crate::limits::{CUSTOMER_RATES, RATE_BUCKETS};
 use wire::Rcode;
 
 /// Entries of one set: their keys and times are the 64 octets of a cache line.
@@ -23,8 +23,8 @@ const WAYS: usize = 4;
 const SET: usize = 2 * WAYS;
 /// Bit of a time that is set if the last query over the limit slipped.
 const SLIPPED: u64 = 1;
-/// Bit in the kind of a bucket that is set for the bucket of a site.
-const SITE: u64 = 1 << 8;
+/// Bit in the kind of a bucket that is set for the bucket of a customer.
+const CUSTOMER: u64 = 1 << 8;
 
 /// Decision of a rate limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,18 +55,18 @@ impl TokenRate {
     }
 }
 
-/// Rates of a network and of a site.
+/// Rates of a network and of a customer.
 #[derive(Clone, Copy, Debug, Default)]
 struct TokenRates {
     network: TokenRate,
-    site: TokenRate,
+    customer: TokenRate,
 }
 
 impl TokenRates {
     fn new(per_second: u32, shares: u32) -> Option<TokenRates> {
         Some(TokenRates {
             network: TokenRate::new(per_second, shares)?,
-            site: TokenRate::new(per_second.saturating_mul(SITE_RATES), shares)?,
+            customer: TokenRate::new(per_second.saturating_mul(CUSTOMER_RATES), shares)?,
         })
     }
 }
@@ -86,7 +86,7 @@ pub struct RateLimiter {
     responses: Option<TokenRates>,
     /// Rates for failures of any name: every worker sends some of them.
     failures: Option<TokenRates>,
-    /// Prefix length of a site.
+    /// Prefix length of a customer.
     client_prefix: u8,
 }
 
@@ -110,7 +110,7 @@ impl RateLimiter {
         }
     }
 
-    /// Sets the limits of the whole server, 0 means no limit, and the prefix length of a site.
+    /// Sets the limits of the whole server, 0 means no limit, and the prefix length of a customer.
     pub fn configure(&mut self, queries_per_second: u32, responses_per_second: u32, client_prefix: u8) {
         (self.queries_per_second, self.responses_per_second) = (queries_per_second, responses_per_second);
         self.client_prefix = client_prefix;
@@ -173,7 +173,7 @@ impl RateLimiter {
         }
     }
 
-    /// Takes a token from the bucket of a network, and from that of its site.
+    /// Takes a token from the bucket of a network, and from that of its customer.
     #[inline]
     fn take_both(
         &mut self,
@@ -184,11 +184,11 @@ impl RateLimiter {
         rates: TokenRates,
     ) -> RateDecision {
         let decision = self.take(now, self.bucket(network, name, kind), rates.network);
-        if decision != RateDecision::Within || network.is_site(self.client_prefix) {
+        if decision != RateDecision::Within || network.is_customer(self.client_prefix) {
             return decision;
         }
-        let site = network.site(self.client_prefix);
-        self.take(now, self.bucket(site, name, kind | SITE), rates.site)
+        let customer = network.customer(self.client_prefix);
+        self.take(now, self.bucket(customer, name, kind | CUSTOMER), rates.customer)
     }
 
     /// Key of a bucket.
@@ -242,9 +242,9 @@ mod tests {
         Client::udp(SocketAddr::new(address.parse().unwrap(), 4000))
     }
 
-    /// A client in a site of its own.
-    fn numbered(site: u64) -> Client {
-        Client::udp(SocketAddr::new(Ipv6Addr::from(u128::from(site) << 72).into(), 4000))
+    /// A client in a customer of its own.
+    fn numbered(customer: u64) -> Client {
+        Client::udp(SocketAddr::new(Ipv6Addr::from(u128::from(customer) << 72).into(), 4000))
     }
 
     /// Number of queries within the limit, of `count` queries spread evenly over `seconds`.
@@ -343,7 +343,7 @@ mod tests {
             }
         }
         // All networks that send at once are limited, although the table has room for a sixteenth of their buckets and those of
-        // their sites. Only if both fall into one set, which happens once in 32,768 times, one may replace the other.
+        // their customers. Only if both fall into one set, which happens once in 32,768 times, one may replace the other.
         let all = NETWORKS * (QUERIES_OF_EACH - 2);
         assert!(over <= all && over >= all - all / 10_000, "{over} of {all}");
         assert_eq!(size_of_val(&*rate_limiter.sets), octets);
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_spreads_its_queries_over_all_its_networks_gets_four_shares() {
+    fn a_customer_that_spreads_its_queries_over_all_its_networks_gets_four_shares() {
         let from = |number: u64| {
             Client::udp(SocketAddr::new(
                 Ipv6Addr::from(0x2001_0db8 << 96 | u128::from(number) << 64).into(),
@@ -397,7 +397,7 @@ mod tests {
         };
         // 10,000 queries a second for ten seconds; each share is 20 at once, and 20 in each second.
         for (networks, client_prefix, shares) in
-            // The last three: without the second level each network has a share; two sites; both in a larger site.
+            // The last three: without the second level each network has a share; two customers; both in a larger customer.
             [
                 (1, 56, 1),
                 (3, 56, 3),

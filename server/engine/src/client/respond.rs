@@ -1,12 +1,12 @@
 //! Sending of responses: rate limit, counters, and the frame of the datapath.
 
 use crate::answer::builder::{Written, write_truncated};
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::answer::stream_options;
 use crate::base::slab::{Index, Slab};
 use crate::base::time::Instant;
+use crate::client::pending_query::PendingQuery;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
-use crate::client::waiter::Waiter;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Client, ClientTransport, Outbox};
 use crate::message::stream_options::StreamOptions;
@@ -15,7 +15,7 @@ use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
 /// State that every response passes: counters, and the rate limit.
-pub(crate) struct ResponseSink<'e> {
+pub(crate) struct ResponseContext<'e> {
     /// Counters of the engine.
     pub(crate) counters: &'e mut Counters,
     /// Rate limits that apply to the response, if any.
@@ -55,33 +55,33 @@ pub(crate) fn response_counter(rcode: Rcode) -> Counter {
 
 /// Sends a response and counts it, unless the response rate of the client's network is exceeded.
 pub(crate) fn send(
-    sink: ResponseSink<'_>,
+    context: ResponseContext<'_>,
     client: &Client,
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     out: &mut impl Outbox,
-    write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
+    write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
 ) {
-    let ResponseSink { counters, rate_limiter, now, identity } = sink;
+    let ResponseContext { counters, rate_limiter, now, identity } = context;
     let mut written = None;
     let mut decision = RateDecision::Within;
-    let sent = out.answer(client, requestor.limit, |frame| {
-        let mut done = write(frame, requestor);
+    let sent = out.answer(client, params.limit, |frame| {
+        let mut done = write(frame, params);
         // Over TCP, and with a valid server cookie, the source address is proven, so the response floods no victim.
         if let Some(rate_limiter) = rate_limiter
             && client.transport.is_datagram()
-            && !requestor.has_valid_cookie()
+            && !params.has_valid_cookie()
         {
-            decision = rate_limiter.response(now, client, requestor.question, done.rcode);
+            decision = rate_limiter.response(now, client, params.question, done.rcode);
         }
         match decision {
             // Last of all, so that neither the cache nor the answers that are copied for other clients have these options.
             RateDecision::Within
-                if requestor.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
+                if params.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
             {
-                stream_options::append(frame, requestor, client.idle_timeout, identity, &mut done);
+                stream_options::append(frame, params, client.idle_timeout, identity, &mut done);
             }
             RateDecision::Within => {}
-            RateDecision::Slip => done = write_truncated(frame, requestor),
+            RateDecision::Slip => done = write_truncated(frame, params),
             RateDecision::Beyond => done.len = 0,
         }
         written = Some(done);
@@ -112,27 +112,27 @@ pub(crate) fn send(
     }
 }
 
-/// Writes and sends the response to a waiter.
+/// Writes and sends the response to a pending query.
 pub(crate) fn respond(
-    waiters: &Slab<Waiter>,
-    sink: ResponseSink<'_>,
+    pending_queries: &Slab<PendingQuery>,
+    context: ResponseContext<'_>,
     own_size: u16,
     index: Index,
     out: &mut impl Outbox,
-    write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
+    write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
 ) {
-    let waiter = &waiters[index];
+    let pending = &pending_queries[index];
     // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
     // open.
-    if waiter.client.transport.is_datagram() && sink.now > waiter.useful_until {
-        out.trace(Subject::Waiter(index), || TraceEvent::Limited(Limit::DroppedOverdue));
-        return sink.counters.count(Limit::DroppedOverdue.counter());
+    if pending.client.transport.is_datagram() && context.now > pending.useful_until {
+        out.trace(Subject::PendingQuery(index), || TraceEvent::Limited(Limit::DroppedTooLate));
+        return context.counters.count(Limit::DroppedTooLate.counter());
     }
-    let requestor = waiter.requestor(own_size);
-    sink.counters.duration(sink.now - waiter.arrived);
-    out.trace(Subject::Waiter(index), || TraceEvent::Responds);
-    send(sink, &waiter.client, &requestor, out, |frame, requestor| match &waiter.policy_mark {
-        None => write(frame, requestor),
-        Some(mark) => mark.write(frame, requestor, write),
+    let params = pending.params(own_size);
+    context.counters.duration(context.now - pending.arrived);
+    out.trace(Subject::PendingQuery(index), || TraceEvent::Responds);
+    send(context, &pending.client, &params, out, |frame, params| match &pending.policy_mark {
+        None => write(frame, params),
+        Some(mark) => mark.write(frame, params, write),
     });
 }

@@ -8,22 +8,22 @@ use pref64::Pref64;
 use std::sync::Arc;
 use wire::Record;
 
-/// Time at which the A leg is asked (RFC 6147 section 5.1.8).
+/// Time at which the A lookup is asked (RFC 6147 section 5.1.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Lookup {
     /// After the AAAA reply has shown that synthesis is needed.
     #[default]
     Sequential,
-    /// Together with the AAAA leg.
+    /// Together with the AAAA lookup.
     Parallel,
-    /// When the AAAA leg has no reply after this time, or when its reply shows that synthesis is needed.
+    /// When the AAAA lookup has no reply after this time, or when its reply shows that synthesis is needed.
     Stagger(Span),
 }
 
-/// Handling of a failed AAAA leg (RFC 6147 sections 5.1.2 and 5.1.3).
+/// Handling of a failed AAAA lookup (RFC 6147 sections 5.1.2 and 5.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum OnFailure {
-    /// Handle it like an empty answer: the A leg decides.
+    /// Handle it like an empty answer: the A lookup decides.
     #[default]
     Synthesize,
     /// Return the failure to the client.
@@ -121,9 +121,9 @@ pub struct Dns64 {
     pub embed_non_global: bool,
     /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
     pub never_embed: Vec<Network>,
-    /// Time at which the A leg is asked.
+    /// Time at which the A lookup is asked.
     pub lookup: Lookup,
-    /// Handling of a failed AAAA leg.
+    /// Handling of a failed AAAA lookup.
     pub on_failure: FailurePolicy,
     /// Trust in the AD bit of upstreams.
     pub dnssec: Dnssec,

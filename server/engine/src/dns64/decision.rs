@@ -1,6 +1,6 @@
-//! Decision of DNS64 about the AAAA leg (RFC 6147 sections 5.1.1 to 5.1.4): return its reply, follow a CNAME, or ask the A leg.
+//! Decision of DNS64 about the AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.4): return its reply, follow a CNAME, or ask the A lookup.
 //!
-//! `first_stage` decides before the first upstream query if DNS64 applies; `decide` decides when the AAAA leg is over.
+//! `first_stage` decides before the first upstream query if DNS64 applies; `decide` decides when the AAAA lookup is over.
 
 use crate::dns64::config::{Dns64, Dnssec, OnFailure, is_excluded};
 use crate::message::question::QueryFlags;
@@ -15,11 +15,11 @@ pub enum Stage {
     /// The reply to the client's question, without DNS64; it is forwarded.
     #[default]
     Direct,
-    /// The AAAA leg.
+    /// The AAAA lookup.
     Aaaa,
-    /// The A leg.
+    /// The A lookup.
     A,
-    /// The AAAA reply again: no address of the A leg may be embedded, so the answer to the client is the negative AAAA reply.
+    /// The AAAA reply again: no address of the A lookup may be embedded, so the answer to the client is the negative AAAA reply.
     NegativeAaaa,
     /// The AAAA reply to a query with CD, without validation: it shows if an earlier SERVFAIL meant bogus data.
     AaaaWithCd,
@@ -37,7 +37,7 @@ impl Stage {
     }
 }
 
-/// Reason to ask the A leg.
+/// Reason to ask the A lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Cause {
     /// The AAAA reply was empty.
@@ -47,9 +47,9 @@ pub enum Cause {
     Excluded,
     /// A rule ignores the AAAA records.
     Ignored,
-    /// The AAAA leg failed with an RCODE.
+    /// The AAAA lookup failed with an RCODE.
     Error,
-    /// The AAAA leg had no reply in time.
+    /// The AAAA lookup had no reply in time.
     Timeout,
 }
 
@@ -57,16 +57,16 @@ pub enum Cause {
 //= RFC 6147 section 5.1.7: requirement 13
 pub(crate) const TTL_WITHOUT_SOA: u32 = 600;
 
-/// Decision about the AAAA leg.
+/// Decision about the AAAA lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AaaaDecision {
-    /// Return the result of the AAAA leg to the client.
+    /// Return the result of the AAAA lookup to the client.
     Pass(PassReason),
     /// The upstream did not resolve the CNAME chain to its end: ask for the last name.
     ChaseCname,
-    /// Ask the A leg, and synthesize from its reply.
+    /// Ask the A lookup, and synthesize from its reply.
     Synthesize(Cause),
-    /// Ask the A leg, unless a check shows that the failure means bogus data.
+    /// Ask the A lookup, unless a check shows that the failure means bogus data.
     CheckBogus,
 }
 
@@ -78,7 +78,7 @@ fn failure(policy: OnFailure, cause: Cause) -> AaaaDecision {
     }
 }
 
-/// Decides about the outcome of the AAAA leg by RFC 6147 sections 5.1.1 to 5.1.4.
+/// Decides about the outcome of the AAAA lookup by RFC 6147 sections 5.1.1 to 5.1.4.
 #[inline(always)]
 pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     let policy = &dns64.on_failure;

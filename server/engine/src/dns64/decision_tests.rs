@@ -10,8 +10,8 @@ use NoDns64::{Client, Dnssec as ClientValidates, NotRecursive};
 use PassReason::{Bogus, Failure, NxDomain, RealAaaa};
 use wire::{Builder, EdeCode, Flags, Name, ede};
 
-/// Case, client query, change of the configuration, AAAA leg, expected decision.
-type Row = (&'static str, Query, Change, AaaaLeg, Decision);
+/// Case, client query, change of the configuration, AAAA lookup, expected decision.
+type Row = (&'static str, Query, Change, AaaaLookup, Decision);
 
 /// Change of the configuration.
 type Change = fn(&mut Dns64);
@@ -25,8 +25,8 @@ struct Query {
     flags: QueryFlags,
 }
 
-/// Reply of the AAAA leg: RCODE, records, EDE code. `None`: no reply in time, or the leg is not asked.
-type AaaaLeg = Option<(Rcode, &'static [Data], Option<EdeCode>)>;
+/// Reply of the AAAA lookup: RCODE, records, EDE code. `None`: no reply in time, or the lookup is not asked.
+type AaaaLookup = Option<(Rcode, &'static [Data], Option<EdeCode>)>;
 
 /// Record: section, owner, type, RDATA.
 type Data = (Section, &'static [u8], Type, &'static [u8]);
@@ -35,7 +35,7 @@ type Data = (Section, &'static [u8], Type, &'static [u8]);
 enum Decision {
     /// DNS64 does not apply to the query ([`first_stage`]).
     Direct(Option<NoDns64>),
-    /// DNS64 applies, and this is the decision about the AAAA leg ([`decide`]).
+    /// DNS64 applies, and this is the decision about the AAAA lookup ([`decide`]).
     Dns64(AaaaDecision),
 }
 
@@ -79,10 +79,10 @@ const CHAOS: Query = Query { class: Class::CH, ..AAAA };
 const CLASS_ANY: Query = Query { class: Class::ANY, ..AAAA };
 const OTHERS_AAAA: Query = Query { client: OTHER_CLIENT, ..AAAA };
 
-const TIMEOUT: AaaaLeg = None;
-const NOT_ASKED: AaaaLeg = None;
-const EMPTY: AaaaLeg = noerror(&[SOA]);
-const NXDOMAIN_AT_TARGET: AaaaLeg = Some((Rcode::NXDOMAIN, &[CNAME, SOA], None));
+const TIMEOUT: AaaaLookup = None;
+const NOT_ASKED: AaaaLookup = None;
+const EMPTY: AaaaLookup = noerror(&[SOA]);
+const NXDOMAIN_AT_TARGET: AaaaLookup = Some((Rcode::NXDOMAIN, &[CNAME, SOA], None));
 
 const CHASE_CNAME: Decision = Decision::Dns64(AaaaDecision::ChaseCname);
 const CHECK_BOGUS: Decision = Decision::Dns64(AaaaDecision::CheckBogus);
@@ -92,15 +92,15 @@ const fn aaaa(flags: QueryFlags) -> Query {
     Query { flags, ..AAAA }
 }
 
-const fn noerror(records: &'static [Data]) -> AaaaLeg {
+const fn noerror(records: &'static [Data]) -> AaaaLookup {
     Some((Rcode::NOERROR, records, None))
 }
 
-const fn rcode(rcode: Rcode) -> AaaaLeg {
+const fn rcode(rcode: Rcode) -> AaaaLookup {
     Some((rcode, &[], None))
 }
 
-const fn servfail(code: EdeCode) -> AaaaLeg {
+const fn servfail(code: EdeCode) -> AaaaLookup {
     Some((Rcode::SERVFAIL, &[], Some(code)))
 }
 
@@ -246,9 +246,9 @@ fn message(query: &Query, flags: Flags, (rcode, records, ede): (Rcode, &[Data], 
     bytes
 }
 
-/// Calls [`decide`] for the outcome of an AAAA leg.
-fn decide_leg(query: &Query, leg: &AaaaLeg, dns64: &Dns64) -> AaaaDecision {
-    let Some(reply) = leg else { return decide(&Outcome::Failed, dns64) };
+/// Calls [`decide`] for the outcome of an AAAA lookup.
+fn decide_lookup(query: &Query, lookup: &AaaaLookup, dns64: &Dns64) -> AaaaDecision {
+    let Some(reply) = lookup else { return decide(&Outcome::Failed, dns64) };
     let reply = message(query, Flags::QR, *reply);
     let reply = Message::parse(&reply).unwrap();
     decide(&Outcome::Reply(&reply, &Chain::follow(&reply)), dns64)
@@ -256,13 +256,13 @@ fn decide_leg(query: &Query, leg: &AaaaLeg, dns64: &Dns64) -> AaaaDecision {
 
 #[test]
 fn every_row_of_the_decision_table_holds() {
-    for (case, query, change, leg, expected) in ROWS {
+    for (case, query, change, lookup, expected) in ROWS {
         let mut dns64 = configuration();
         change(&mut dns64);
         let asked = message(query, Flags(0), (Rcode::NOERROR, &[], None));
         let asked = Message::parse(&asked).unwrap();
         let decision = match first_stage(&dns64, query.client, &asked, query.flags) {
-            (Stage::Aaaa, None) => Decision::Dns64(decide_leg(query, leg, &dns64)),
+            (Stage::Aaaa, None) => Decision::Dns64(decide_lookup(query, lookup, &dns64)),
             (stage, reason) => {
                 assert_eq!(stage, Stage::Direct, "{case}");
                 Decision::Direct(reason)

@@ -59,7 +59,7 @@ const PACKED_BITS: u32 = 10;
 
 impl EmbeddingCounts {
     /// The addresses left out in the lowest 30 bits of a word. `None` if a rule left one out, or if there are too many.
-    pub(crate) fn pack_left_out(&self) -> Option<u32> {
+    pub(crate) fn pack_omitted(&self) -> Option<u32> {
         let EmbeddingCounts { non_global, never_embed, by_rule, beyond_max, .. } = *self;
         let mut word = 0;
         for count in [non_global, never_embed, beyond_max] {
@@ -70,7 +70,7 @@ impl EmbeddingCounts {
     }
 
     /// Reads the addresses left out from a packed word.
-    pub(crate) fn unpack_left_out(word: u32) -> EmbeddingCounts {
+    pub(crate) fn unpack_omitted(word: u32) -> EmbeddingCounts {
         let count = |place: u32| u64::from(word >> (place * PACKED_BITS) & ((1 << PACKED_BITS) - 1));
         EmbeddingCounts {
             non_global: count(2),
@@ -187,7 +187,7 @@ fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
 /// Counts of the addresses left out, if no address at the end of the CNAME chain may be embedded; `None` if at least one may.
 /// `first` is the first A record there.
 #[inline(always)]
-pub fn all_left_out(
+pub fn all_omitted(
     first: &Record<'_>,
     message: &Message<'_>,
     chain: &Chain<'_>,

@@ -41,10 +41,10 @@ pub enum Decision {
     LocalData(LocalReply),
     /// A response policy zone decides: its action, and the source of the rule, if it is known.
     Policy(PolicyAction, Option<Box<RuleSource>>),
-    /// The reply, or the failure of the leg, is the answer for this reason.
+    /// The reply, or the failure of the lookup, is the answer for this reason.
     PassedOn(PassReason),
     /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
-    /// last part is the reason why the AAAA leg has no reply, if it has none.
+    /// last part is the reason why the AAAA lookup has no reply, if it has none.
     QueriesA(Cause, Option<usize>, Option<NoReply>),
     /// The reply ends in an alias of this name, which is queried next.
     FollowsAlias(Box<[u8]>),
@@ -52,15 +52,15 @@ pub enum Decision {
     CutsReply(Diversion),
     /// The reply ends in an alias that is not followed.
     UnfinishedAlias,
-    /// This number of addresses is synthesized from the A leg.
+    /// This number of addresses is synthesized from the A lookup.
     Synthesizes(usize),
     /// No address is synthesized, because the rule with this number (from 1) has no prefixes.
     RuleWithoutPrefixes(usize),
-    /// The AAAA leg failed, and its answer may be bogus: the leg is queried without validation.
+    /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
     ChecksBogus,
-    /// There is an answer without validation: the AAAA leg is queried once more as before.
+    /// There is an answer without validation: the AAAA lookup is queried once more as before.
     RechecksBogus,
-    /// No address is synthesized: the AAAA leg is queried again, because its answer has the SOA record.
+    /// No address is synthesized: the AAAA lookup is queried again, because its answer has the SOA record.
     RepeatsAaaa,
 }
 
@@ -272,17 +272,17 @@ impl fmt::Display for Decision {
             Decision::ChecksBogus => {
                 write!(
                     f,
-                    "the AAAA leg failed, perhaps because of bogus data: it is queried again without validation"
+                    "the AAAA lookup failed, perhaps because of bogus data: it is queried again without validation"
                 )
             }
             Decision::RechecksBogus => {
                 write!(
                     f,
-                    "there is an answer without validation: the AAAA leg is queried once more, and is bogus if it fails again"
+                    "there is an answer without validation: the AAAA lookup is queried once more, and is bogus if it fails again"
                 )
             }
             Decision::RepeatsAaaa => {
-                write!(f, "the AAAA leg is queried again: its SOA record sets the negative TTL")
+                write!(f, "the AAAA lookup is queried again: its SOA record sets the negative TTL")
             }
         }
     }
@@ -304,14 +304,14 @@ fn write_synthesis(f: &mut fmt::Formatter<'_>, decision: &Decision) -> fmt::Resu
 }
 
 impl Embedding {
-    /// Code of the decision for programs: the label value of `left_out_addresses_total`, or `embedded`.
+    /// Code of the decision for programs: the label value of `omitted_addresses_total`, or `embedded`.
     pub fn code(self) -> &'static str {
         match self {
             Embedding::Embedded => "embedded",
-            Embedding::NonGlobal => label(Counter::LeftOutNonGlobal),
-            Embedding::NeverEmbed => label(Counter::LeftOutNeverEmbed),
-            Embedding::NoPrefix => label(Counter::LeftOutRule),
-            Embedding::BeyondMax => label(Counter::LeftOutMaxRecords),
+            Embedding::NonGlobal => label(Counter::OmittedNonGlobal),
+            Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
+            Embedding::NoPrefix => label(Counter::OmittedRule),
+            Embedding::BeyondMax => label(Counter::OmittedMaxRecords),
         }
     }
 
@@ -360,7 +360,7 @@ fn write_no_dns64(f: &mut fmt::Formatter<'_>, reason: NoDns64) -> fmt::Result {
     }
 }
 
-/// Writes the reason why the result of the last leg is the answer.
+/// Writes the reason why the result of the last lookup is the answer.
 fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: PassReason) -> fmt::Result {
     match reason {
         PassReason::RealAaaa => {
@@ -373,18 +373,18 @@ fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: PassReason) -> fmt::Resul
             write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
         }
         PassReason::Failure => {
-            write!(f, "the AAAA leg failed, and such failures are passed on")
+            write!(f, "the AAAA lookup failed, and such failures are passed on")
         }
         PassReason::NoA => {
-            write!(f, "there are no A records: the reply of the A leg is the answer")
+            write!(f, "there are no A records: the reply of the A lookup is the answer")
         }
         PassReason::AFailed => {
-            write!(f, "the A leg failed: its result is the answer")
+            write!(f, "the A lookup failed: its result is the answer")
         }
     }
 }
 
-/// Writes the reason why the A leg decides.
+/// Writes the reason why the A lookup decides.
 fn write_queries_a(
     f: &mut fmt::Formatter<'_>,
     cause: Cause,
@@ -401,11 +401,11 @@ fn write_queries_a(
         }
         (Cause::Ignored, None) => write!(f, "a rule ignores the AAAA records: the A records decide"),
         (Cause::Error, _) => {
-            write!(f, "the AAAA leg failed, which counts as an empty answer: the A records decide")
+            write!(f, "the AAAA lookup failed, which counts as an empty answer: the A records decide")
         }
         (Cause::Timeout, _) => {
             let no_reply = no_reply.unwrap_or(NoReply::TimedOut);
-            write!(f, "the AAAA leg has {no_reply}, which counts as an empty answer: the A records decide")
+            write!(f, "the AAAA lookup has {no_reply}, which counts as an empty answer: the A records decide")
         }
     }
 }

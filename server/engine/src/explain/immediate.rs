@@ -16,8 +16,8 @@ pub(super) fn limit_code(limit: Limit) -> &'static str {
         Limit::DroppedRepeated => "dropped_repeated",
         Limit::SlippedResponseRate => "slipped_responses_per_client",
         Limit::DroppedResponseRate => "dropped_responses_per_client",
-        Limit::DroppedOverdue => "dropped_overdue",
-        Limit::DroppedRunt => "dropped_runt",
+        Limit::DroppedTooLate => "dropped_too_late",
+        Limit::DroppedShort => "dropped_short",
         Limit::DroppedResponse => "dropped_response",
     }
 }
@@ -33,9 +33,9 @@ pub(super) fn limit_requirement(limit: Limit) -> &'static str {
         Limit::RefusedPendingPerClient | Limit::SlippedPendingPerClient | Limit::DroppedPendingPerClient => {
             "limits.pending-per-client"
         }
-        Limit::DroppedOverdue => "upstream.timeout, upstream.tries",
+        Limit::DroppedTooLate => "upstream.timeout, upstream.tries",
         Limit::DroppedRepeated => "RFC 1035 section 4.2.1",
-        Limit::DroppedRunt => "RFC 1035 section 4.1.1",
+        Limit::DroppedShort => "RFC 1035 section 4.1.1",
         Limit::DroppedResponse => "RFC 1035 section 7.3",
     }
 }
@@ -58,8 +58,8 @@ pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, limit: Limit) -> fmt::Re
         Limit::SlippedResponseRate | Limit::DroppedResponseRate => {
             "the client's network gets too many equal responses"
         }
-        Limit::DroppedOverdue => "the client waits no longer",
-        Limit::DroppedRunt => "the message is shorter than a header",
+        Limit::DroppedTooLate => "the client waits no longer",
+        Limit::DroppedShort => "the message is shorter than a header",
         Limit::DroppedResponse => "the message is a response",
     };
     let reaction = match (limit.reaction(), limit) {
@@ -67,8 +67,8 @@ pub(super) fn write_limited(f: &mut fmt::Formatter<'_>, limit: Limit) -> fmt::Re
         (Reaction::Slip, _) => "the client is sent to TCP",
         (Reaction::Drop, Limit::DroppedRepeated) => "this repetition is dropped",
         (Reaction::Drop, Limit::DroppedResponseRate) => "the response is dropped",
-        (Reaction::Drop, Limit::DroppedOverdue) => "the answer is dropped",
-        (Reaction::Drop, Limit::DroppedRunt | Limit::DroppedResponse) => "it is dropped",
+        (Reaction::Drop, Limit::DroppedTooLate) => "the answer is dropped",
+        (Reaction::Drop, Limit::DroppedShort | Limit::DroppedResponse) => "it is dropped",
         (Reaction::Drop, _) => "the query is dropped",
     };
     write!(f, "{reason}: {reaction}")

@@ -8,7 +8,7 @@ use crate::dns64::embed::{self, Embedding};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::explain::decision::Decision;
 use crate::explain::{
-    Address, Answer, End, Explanation, Leg, LocalSource, Real, RealFate, Try, Ttl, Unreachable,
+    Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
 };
 use crate::interface::{Client, Link, Outbox, Transport};
 use crate::message::cname_chain::Chain;
@@ -32,7 +32,7 @@ pub struct Transcript {
     /// Upstream and transport of each link.
     links: HashMap<Link, (SocketAddr, Transport)>,
     /// Queries sent to upstreams.
-    tries: Vec<SentQuery>,
+    attempts: Vec<SentQuery>,
     /// The next reply is local, and has this source.
     local_source: Option<LocalSource>,
     /// TTL and MINIMUM of the SOA in the latest AAAA answer.
@@ -70,9 +70,9 @@ struct SentQuery {
     via: Link,
     at: Instant,
     message: Vec<u8>,
-    /// Index of its leg.
-    leg: usize,
-    /// Index of its try in the leg.
+    /// Index of its lookup.
+    lookup: usize,
+    /// Index of its attempt in the lookup.
     place: usize,
 }
 
@@ -130,7 +130,7 @@ impl Transcript {
             question,
             client,
             decisions: Vec::new(),
-            legs: Vec::new(),
+            lookups: Vec::new(),
             real: Vec::new(),
             addresses: Vec::new(),
             ttl: None,
@@ -144,7 +144,7 @@ impl Transcript {
             started: Instant(0),
             policy,
             links: HashMap::new(),
-            tries: Vec::new(),
+            attempts: Vec::new(),
             local_source: None,
             aaaa_soa: None,
             dns64: false,
@@ -155,24 +155,24 @@ impl Transcript {
     /// Records a query that was sent to an upstream.
     fn on_query(&mut self, now: Instant, via: Link, bytes: Vec<u8>) {
         let Ok(message) = Message::parse(&bytes) else { return };
-        // A probe of a dead server belongs to no leg.
+        // A probe of a dead server belongs to no lookup.
         let is_probe = message.qname() == [0] && message.qtype() == Type::NS;
         let wanted = Message::parse(&self.explanation.question);
         if is_probe && !wanted.is_ok_and(|wanted| wanted.qname() == [0]) {
             return;
         }
         let Some(&(upstream, transport)) = self.links.get(&via) else { return };
-        let leg = self.leg(message.qname(), message.qtype());
-        let asked = &mut self.explanation.legs[leg];
+        let lookup = self.lookup(message.qname(), message.qtype());
+        let asked = &mut self.explanation.lookups[lookup];
         asked.unchecked = message.flags().contains(Flags::CD);
-        let tries = &mut asked.tries;
-        tries.push(Try { upstream, transport, after: now - self.started, end: None });
-        let place = tries.len() - 1;
-        self.tries.push(SentQuery { via, at: now, message: bytes, leg, place });
+        let attempts = &mut asked.attempts;
+        attempts.push(Attempt { upstream, transport, after: now - self.started, end: None });
+        let place = attempts.len() - 1;
+        self.attempts.push(SentQuery { via, at: now, message: bytes, lookup, place });
     }
 
     /// Records a message from an upstream. The engine decides whether to believe it; a reply with another question or ID does
-    /// not end a try.
+    /// not end an attempt.
     pub fn on_reply(&mut self, now: Instant, via: Link, bytes: &[u8]) {
         let Ok(message) = Message::parse(bytes) else { return };
         let matches = |sent: &&SentQuery| {
@@ -190,47 +190,48 @@ impl Transcript {
         } else {
             End::Reply(message.rcode())
         };
-        if let Some(sent) = self.tries.iter().find(matches) {
+        if let Some(sent) = self.attempts.iter().find(matches) {
             let end = (end, now - sent.at);
-            self.explanation.legs[sent.leg].tries[sent.place].end.get_or_insert(end);
+            self.explanation.lookups[sent.lookup].attempts[sent.place].end.get_or_insert(end);
         }
     }
 
     /// Records the failure of a link, and of all queries over it.
     pub fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable) {
-        for sent in self.tries.iter().filter(|sent| sent.via == via) {
+        for sent in self.attempts.iter().filter(|sent| sent.via == via) {
             let end = (End::Unreachable(reason), now - sent.at);
-            self.explanation.legs[sent.leg].tries[sent.place].end.get_or_insert(end);
+            self.explanation.lookups[sent.lookup].attempts[sent.place].end.get_or_insert(end);
         }
     }
 
-    /// Returns the index of the open leg for a question; adds a leg if there is none.
-    fn leg(&mut self, name: &[u8], qtype: Type) -> usize {
-        let legs = &mut self.explanation.legs;
-        let is_open_leg =
-            |leg: &Leg| leg.qtype == qtype && !leg.is_over && wire::eq_ignore_case(&leg.name, name);
-        legs.iter().rposition(is_open_leg).unwrap_or_else(|| {
-            legs.push(Leg {
+    /// Returns the index of the open lookup for a question; adds a lookup if there is none.
+    fn lookup(&mut self, name: &[u8], qtype: Type) -> usize {
+        let lookups = &mut self.explanation.lookups;
+        let is_open_lookup = |lookup: &LookupReport| {
+            lookup.qtype == qtype && !lookup.is_over && wire::eq_ignore_case(&lookup.name, name)
+        };
+        lookups.iter().rposition(is_open_lookup).unwrap_or_else(|| {
+            lookups.push(LookupReport {
                 name: lower_case(name),
                 qtype,
                 unchecked: false,
                 own: None,
-                tries: Vec::new(),
+                attempts: Vec::new(),
                 reply: None,
                 is_over: false,
             });
-            legs.len() - 1
+            lookups.len() - 1
         })
     }
 
-    /// Ends the leg of a question.
-    fn end_leg(&mut self, name: &[u8], qtype: Type, reply: Option<&Message<'_>>) {
+    /// Ends the lookup of a question.
+    fn end_lookup(&mut self, name: &[u8], qtype: Type, reply: Option<&Message<'_>>) {
         let source = self.local_source.take();
-        let leg = self.leg(name, qtype);
-        let leg = &mut self.explanation.legs[leg];
-        leg.own = source;
-        leg.is_over = true;
-        leg.reply = reply.map(|message| message.bytes().to_vec());
+        let lookup = self.lookup(name, qtype);
+        let lookup = &mut self.explanation.lookups[lookup];
+        lookup.own = source;
+        lookup.is_over = true;
+        lookup.reply = reply.map(|message| message.bytes().to_vec());
     }
 
     /// Records a decision.
@@ -277,9 +278,9 @@ impl Transcript {
                 self.local_source = is_reply.then_some(LocalSource::Policy);
                 self.record(Decision::Policy(action, source.clone().map(Box::new)));
             }
-            TraceEvent::LocalLeg => self.local_source = Some(LocalSource::Policy),
-            TraceEvent::Leg { name, qtype, reply } => {
-                self.end_leg(name, qtype, reply);
+            TraceEvent::LocalLookup => self.local_source = Some(LocalSource::Policy),
+            TraceEvent::LookupEnded { name, qtype, reply } => {
+                self.end_lookup(name, qtype, reply);
                 let unchecked = qtype == Type::AAAA && core::mem::take(&mut self.unchecked);
                 if let Some(reply) = reply.filter(|_| qtype == Type::AAAA && self.dns64 && !unchecked) {
                     self.find_real_aaaa(reply);
@@ -288,9 +289,9 @@ impl Transcript {
             TraceEvent::AnswerIs(reason) => self.record(Decision::PassedOn(reason)),
             TraceEvent::AsksA { cause, rule } => self.on_asks_a(cause, rule),
             TraceEvent::ChasesCname { reply, name } => {
-                // A local alias has no leg event of its own.
+                // A local alias has no lookup event of its own.
                 if self.local_source.is_some() {
-                    self.end_leg(reply.qname(), reply.qtype(), Some(reply));
+                    self.end_lookup(reply.qname(), reply.qtype(), Some(reply));
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
@@ -336,7 +337,7 @@ impl Transcript {
         });
     }
 
-    /// Records that the A leg decides, and the fate of the real AAAA records if a rule ignores them.
+    /// Records that the A lookup decides, and the fate of the real AAAA records if a rule ignores them.
     fn on_asks_a(&mut self, cause: Cause, rule: Option<&Rule>) {
         let rule = rule.and_then(|rule| self.rule_number(rule));
         if let Some(rule) = rule {
@@ -346,12 +347,13 @@ impl Transcript {
                 }
             }
         }
-        let aaaa = self.explanation.legs.iter().rev().find(|leg| leg.qtype == Type::AAAA && leg.is_over);
-        let no_reply = aaaa.and_then(Leg::no_reply);
+        let aaaa =
+            self.explanation.lookups.iter().rev().find(|lookup| lookup.qtype == Type::AAAA && lookup.is_over);
+        let no_reply = aaaa.and_then(LookupReport::no_reply);
         self.record(Decision::QueriesA(cause, rule, no_reply));
     }
 
-    /// Records the fate of each address of the A leg, and the TTL of the synthesis.
+    /// Records the fate of each address of the A lookup, and the TTL of the synthesis.
     fn on_addresses(
         &mut self,
         reply: &Message<'_>,

@@ -4,8 +4,8 @@
 //! A [`Recorder`] hears the events of an engine with many queries (`observed.rs`) and sorts them by their subject. It allocates:
 //! the caller bounds the number of queries per second that it records, and [`RECORDS`] bounds those at a time.
 //!
-//! A question in flight may have several waiters, and its first query is sent before the first of them waits. So the steps of a
-//! question that was just launched are kept until a waiter says that it waits for it.
+//! A question in flight may have several pending queries, and its first query is sent before the first of them waits. So the steps of a
+//! question that was just launched are kept until a pending query says that it waits for it.
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
@@ -22,7 +22,7 @@ use wire::{Flags, Rcode, Section, Type};
 /// of query and answer each 64 MiB at the very most.
 pub const RECORDS: usize = 1_024;
 
-/// Steps of one query. A resolution has two legs, eight hops of a CNAME chase and three tries for each: 2 x 9 x 3 tries with two
+/// Steps of one query. A resolution has two lookups, eight hops of a CNAME chase and three attempts for each: 2 x 9 x 3 attempts with two
 /// steps each, and about 5 decisions a hop.
 pub const STEPS: usize = 160;
 
@@ -38,7 +38,7 @@ pub struct Trace {
     /// Steps, each with the time since arrival.
     pub steps: Vec<(Span, Step)>,
     /// Steps beyond [`STEPS`].
-    pub steps_left_out: usize,
+    pub steps_omitted: usize,
     /// The answer; none if the query was dropped.
     pub answer: Option<Answer>,
     arrived: Instant,
@@ -106,12 +106,12 @@ struct Record {
 /// The recorded queries of one engine.
 #[derive(Default)]
 pub struct Recorder {
-    /// The query that the engine handles now, before it is a waiter.
+    /// The query that the engine handles now, before it is a pending query.
     current: Option<Box<Record>>,
-    waiters: HashMap<Index, Box<Record>>,
-    /// Recorded waiters of each question in flight.
-    flights: HashMap<Index, Vec<Index>>,
-    /// Waiter of the next answer.
+    pending_queries: HashMap<Index, Box<Record>>,
+    /// Recorded pending queries of each question in flight.
+    outbound_queries: HashMap<Index, Vec<Index>>,
+    /// Pending query of the next answer.
     responding: Option<Index>,
     /// Question of the next upstream query.
     sending: Option<Index>,
@@ -123,7 +123,7 @@ pub struct Recorder {
 impl Recorder {
     /// True if one more query may be recorded.
     pub fn has_room(&self) -> bool {
-        self.waiters.len() < RECORDS
+        self.pending_queries.len() < RECORDS
     }
 
     /// Begins to record the query that the engine handles next. `tag` comes back with the trace.
@@ -141,7 +141,7 @@ impl Recorder {
             unix,
             query: query.to_vec(),
             steps: Vec::new(),
-            steps_left_out: 0,
+            steps_omitted: 0,
             answer: None,
             arrived: now,
         };
@@ -154,7 +154,7 @@ impl Recorder {
         self.current.take().map(|record| (record.trace, record.tag))
     }
 
-    /// Records an answer to a client, which belongs to the waiter that [`TraceEvent::Responds`] has named, or to the query that is
+    /// Records an answer to a client, which belongs to the pending query that [`TraceEvent::Responds`] has named, or to the query that is
     /// handled now.
     pub fn answer(&mut self, now: Instant, message: &[u8]) {
         if let Some(Record { trace, .. }) = self.of_response() {
@@ -165,15 +165,15 @@ impl Recorder {
     /// The record of the query that is answered now.
     fn of_response(&mut self) -> Option<&mut Record> {
         match self.responding {
-            Some(waiter) => self.waiters.get_mut(&waiter).map(|record| &mut **record),
+            Some(pending) => self.pending_queries.get_mut(&pending).map(|record| &mut **record),
             None => self.current.as_deref_mut(),
         }
     }
 
     /// Records a query to an upstream, which belongs to the question that [`TraceEvent::Sends`] has named.
     pub fn ask(&mut self, now: Instant, upstream: SocketAddr, transport: Transport) {
-        if let Some(flight) = self.sending.take() {
-            self.upstream_event(now, flight, UpstreamEvent::Sent(upstream, transport));
+        if let Some(outbound) = self.sending.take() {
+            self.upstream_event(now, outbound, UpstreamEvent::Sent(upstream, transport));
         }
     }
 
@@ -192,35 +192,42 @@ impl Recorder {
                 }
                 None
             }
-            Subject::Waiter(waiter) => self.waiter_event(now, waiter, event),
-            Subject::Flight(flight) => {
-                self.flight_event(now, flight, event);
+            Subject::PendingQuery(pending) => self.pending_query_event(now, pending, event),
+            Subject::OutboundQuery(outbound) => {
+                self.outbound_query_event(now, outbound, event);
                 None
             }
         }
     }
 
-    fn waiter_event(&mut self, now: Instant, waiter: Index, event: &TraceEvent<'_>) -> Option<(Trace, u32)> {
+    fn pending_query_event(
+        &mut self,
+        now: Instant,
+        pending: Index,
+        event: &TraceEvent<'_>,
+    ) -> Option<(Trace, u32)> {
         match *event {
             TraceEvent::Admitted => {
                 if let Some(record) = self.current.take() {
-                    self.waiters.insert(waiter, record);
+                    self.pending_queries.insert(pending, record);
                 }
             }
-            TraceEvent::Responds => self.responding = Some(waiter),
-            TraceEvent::WaitsFor { flight, name, qtype } => self.wait_for(now, waiter, flight, name, qtype),
+            TraceEvent::Responds => self.responding = Some(pending),
+            TraceEvent::WaitsFor { outbound, name, qtype } => {
+                self.wait_for(now, pending, outbound, name, qtype)
+            }
             TraceEvent::Freed => {
                 self.responding = None;
-                let record = self.waiters.remove(&waiter)?;
-                for (flight, ..) in &record.questions {
-                    if let Some(waiters) = self.flights.get_mut(flight) {
-                        waiters.retain(|other| *other != waiter);
+                let record = self.pending_queries.remove(&pending)?;
+                for (outbound, ..) in &record.questions {
+                    if let Some(pending_queries) = self.outbound_queries.get_mut(outbound) {
+                        pending_queries.retain(|other| *other != pending);
                     }
                 }
                 return Some((record.trace, record.tag));
             }
             _ => {
-                if let Some(record) = self.waiters.get_mut(&waiter) {
+                if let Some(record) = self.pending_queries.get_mut(&pending) {
                     record.decide(now, event);
                 }
             }
@@ -228,10 +235,10 @@ impl Recorder {
         None
     }
 
-    fn wait_for(&mut self, now: Instant, waiter: Index, flight: Index, name: &[u8], qtype: Type) {
+    fn wait_for(&mut self, now: Instant, pending: Index, outbound: Index, name: &[u8], qtype: Type) {
         let launched = self.launched.take();
-        let Some(record) = self.waiters.get_mut(&waiter) else { return };
-        let is_shared = launched != Some(flight);
+        let Some(record) = self.pending_queries.get_mut(&pending) else { return };
+        let is_shared = launched != Some(outbound);
         let name = lower_case(name);
         record.step(now, Step::Waits { name: name.clone(), qtype, is_shared });
         if !is_shared {
@@ -239,22 +246,22 @@ impl Recorder {
                 record.step(now, Step::Upstream { name: name.clone(), qtype, event });
             }
         }
-        if !record.questions.iter().any(|(other, ..)| *other == flight) {
-            record.questions.push((flight, name, qtype));
-            self.flights.entry(flight).or_default().push(waiter);
+        if !record.questions.iter().any(|(other, ..)| *other == outbound) {
+            record.questions.push((outbound, name, qtype));
+            self.outbound_queries.entry(outbound).or_default().push(pending);
         }
     }
 
-    fn flight_event(&mut self, now: Instant, flight: Index, event: &TraceEvent<'_>) {
+    fn outbound_query_event(&mut self, now: Instant, outbound: Index, event: &TraceEvent<'_>) {
         match event {
             TraceEvent::Launched => {
-                self.launched = Some(flight);
+                self.launched = Some(outbound);
                 self.launched_events.clear();
             }
-            TraceEvent::Sends => self.sending = Some(flight),
+            TraceEvent::Sends => self.sending = Some(outbound),
             TraceEvent::SendFailed => {
                 self.sending = None;
-                self.upstream_event(now, flight, UpstreamEvent::SendFailed);
+                self.upstream_event(now, outbound, UpstreamEvent::SendFailed);
             }
             TraceEvent::Replied(message) => {
                 let replied = UpstreamEvent::Replied {
@@ -262,44 +269,44 @@ impl Recorder {
                     is_truncated: message.flags().contains(Flags::TC),
                     answers: message.count(Section::Answer),
                 };
-                self.upstream_event(now, flight, replied);
+                self.upstream_event(now, outbound, replied);
             }
             TraceEvent::RepliedBare(rcode, is_truncated) => {
                 let replied =
                     UpstreamEvent::Replied { rcode: *rcode, is_truncated: *is_truncated, answers: 0 };
-                self.upstream_event(now, flight, replied);
+                self.upstream_event(now, outbound, replied);
             }
-            TraceEvent::NoReply => self.upstream_event(now, flight, UpstreamEvent::NoReply),
-            TraceEvent::LinkFailed => self.upstream_event(now, flight, UpstreamEvent::LinkFailed),
+            TraceEvent::NoReply => self.upstream_event(now, outbound, UpstreamEvent::NoReply),
+            TraceEvent::LinkFailed => self.upstream_event(now, outbound, UpstreamEvent::LinkFailed),
             TraceEvent::Untrusted(reason) => {
-                self.upstream_event(now, flight, UpstreamEvent::Untrusted(*reason));
+                self.upstream_event(now, outbound, UpstreamEvent::Untrusted(*reason));
             }
-            TraceEvent::Completed => self.complete(flight),
+            TraceEvent::Completed => self.complete(outbound),
             _ => {}
         }
     }
 
-    fn upstream_event(&mut self, now: Instant, flight: Index, event: UpstreamEvent) {
-        if self.launched == Some(flight) {
+    fn upstream_event(&mut self, now: Instant, outbound: Index, event: UpstreamEvent) {
+        if self.launched == Some(outbound) {
             self.launched_events.push(event);
             return;
         }
-        for waiter in self.flights.get(&flight).into_iter().flatten() {
-            let Some(record) = self.waiters.get_mut(waiter) else { continue };
-            let question = record.questions.iter().find(|(other, ..)| *other == flight);
+        for pending in self.outbound_queries.get(&outbound).into_iter().flatten() {
+            let Some(record) = self.pending_queries.get_mut(pending) else { continue };
+            let question = record.questions.iter().find(|(other, ..)| *other == outbound);
             if let Some((_, name, qtype)) = question.cloned() {
                 record.step(now, Step::Upstream { name, qtype, event });
             }
         }
     }
 
-    fn complete(&mut self, flight: Index) {
-        if self.launched == Some(flight) {
+    fn complete(&mut self, outbound: Index) {
+        if self.launched == Some(outbound) {
             self.launched = None;
         }
-        for waiter in self.flights.remove(&flight).into_iter().flatten() {
-            if let Some(record) = self.waiters.get_mut(&waiter) {
-                record.questions.retain(|(other, ..)| *other != flight);
+        for pending in self.outbound_queries.remove(&outbound).into_iter().flatten() {
+            if let Some(record) = self.pending_queries.get_mut(&pending) {
+                record.questions.retain(|(other, ..)| *other != outbound);
             }
         }
     }
@@ -319,7 +326,7 @@ impl Record {
         if self.trace.steps.len() < STEPS {
             self.trace.steps.push((now - self.trace.arrived, step));
         } else {
-            self.trace.steps_left_out += 1;
+            self.trace.steps_omitted += 1;
         }
     }
 }

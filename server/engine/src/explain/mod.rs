@@ -42,8 +42,8 @@ pub struct Explanation {
     pub client: Ipv6Addr,
     /// Decisions, in order.
     pub decisions: Vec<Decision>,
-    /// Legs, in order.
-    pub legs: Vec<Leg>,
+    /// Lookups, in order.
+    pub lookups: Vec<LookupReport>,
     /// Real AAAA records, and the decision about each.
     pub real: Vec<Real>,
     /// IPv4 addresses, and the decision about each of them under each prefix.
@@ -60,9 +60,9 @@ pub struct Explanation {
     pub is_unfinished: bool,
 }
 
-/// One leg: a question to the upstreams, or to local data.
+/// One lookup: a question to the upstreams, or to local data.
 #[derive(Clone, Debug)]
-pub struct Leg {
+pub struct LookupReport {
     /// QNAME, in wire form and lower case.
     pub name: Box<[u8]>,
     /// QTYPE.
@@ -72,10 +72,10 @@ pub struct Leg {
     /// Local data that answered instead of an upstream.
     pub own: Option<LocalSource>,
     /// Queries to upstreams.
-    pub tries: Vec<Try>,
+    pub attempts: Vec<Attempt>,
     /// The reply that was used.
     pub reply: Option<Vec<u8>>,
-    /// True if the leg has ended. Otherwise the answer did not need it.
+    /// True if the lookup has ended. Otherwise the answer did not need it.
     pub is_over: bool,
 }
 
@@ -92,7 +92,7 @@ pub enum LocalSource {
 
 /// One query to one upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Try {
+pub struct Attempt {
     /// Address and port of the upstream.
     pub upstream: SocketAddr,
     /// Transport of the query.
@@ -114,7 +114,7 @@ pub enum End {
     Unreachable(Unreachable),
 }
 
-/// Reason why a leg has no reply.
+/// Reason why a lookup has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoReply {
     /// No upstream could be asked: there was no socket, or no route.
@@ -200,24 +200,24 @@ impl Explanation {
     }
 }
 
-impl Leg {
+impl LookupReport {
     /// The reply that was used, parsed.
     pub fn replied(&self) -> Option<Message<'_>> {
         Message::parse(self.reply.as_ref()?).ok()
     }
 
-    /// The reason why the leg has ended without a reply; none if it has a reply, or has not ended.
+    /// The reason why the lookup has ended without a reply; none if it has a reply, or has not ended.
     pub fn no_reply(&self) -> Option<NoReply> {
         if !self.is_over || self.reply.is_some() {
             return None;
         }
-        let ends = || self.tries.iter().map(|attempt| attempt.end.map(|(end, _)| end));
+        let ends = || self.attempts.iter().map(|attempt| attempt.end.map(|(end, _)| end));
         let last_failure = ends().rev().find_map(|end| match end {
             Some(End::Unreachable(reason)) => Some(reason),
             _ => None,
         });
         Some(match last_failure {
-            None if self.tries.is_empty() => NoReply::NotAsked,
+            None if self.attempts.is_empty() => NoReply::NotAsked,
             Some(reason) if ends().all(|end| matches!(end, Some(End::Unreachable(_)))) => {
                 NoReply::Unreachable(reason)
             }
@@ -257,9 +257,9 @@ impl Explainer {
     }
 
     /// Handles the failure of a link.
-    pub fn unreachable(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
+    pub fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         self.transcript.on_link_failure(now, via, reason);
-        self.engine.unreachable(
+        self.engine.on_link_failure(
             now,
             via,
             reason,
@@ -274,7 +274,7 @@ impl Explainer {
 
     /// True if the query is answered, or dropped.
     pub fn is_over(&self) -> bool {
-        self.transcript.explanation.answer.is_some() || self.engine.idle()
+        self.transcript.explanation.answer.is_some() || self.engine.is_idle()
     }
 
     /// Returns the explanation, complete or not.

@@ -1,6 +1,6 @@
 //! The AD bit of an explained answer: the reason why it is set or clear (RFC 6147 section 5.5, RFC 6840 sections 5.7 and 5.8).
 //!
-//! The engine has decided already. This file derives the reason from the answer and the legs.
+//! The engine has decided already. This file derives the reason from the answer and the lookups.
 
 use super::Explanation;
 use crate::settings::Dnssec;
@@ -16,7 +16,7 @@ pub enum Security {
     Off,
     /// The answer is local, or there is none.
     Own,
-    /// The upstream did not set AD in the reply of this leg, or the leg failed.
+    /// The upstream did not set AD in the reply of this lookup, or the lookup failed.
     Insecure(usize),
     /// The client did not request AD.
     NotAsked,
@@ -31,17 +31,17 @@ impl Explanation {
     pub fn security(&self) -> Security {
         let flags = self.asked().map_or(Flags(0), |question| question.flags());
         let dnssec_ok = self.dnssec_ok();
-        let insecure = self.legs.iter().position(|leg| {
-            leg.is_over && !leg.replied().is_some_and(|reply| reply.flags().contains(Flags::AD))
+        let insecure = self.lookups.iter().position(|lookup| {
+            lookup.is_over && !lookup.replied().is_some_and(|reply| reply.flags().contains(Flags::AD))
         });
         let synthesized = self.secure.is_some();
         match (self.answered(), insecure) {
             (Some(answer), _) if answer.flags().contains(Flags::AD) => Security::Secure,
             (None, _) => Security::Own,
-            _ if self.legs.is_empty() => Security::Own,
+            _ if self.lookups.is_empty() => Security::Own,
             _ if self.dnssec == Dnssec::Off => Security::Off,
-            (_, Some(leg)) if self.legs[leg].own.is_some() => Security::Own,
-            (_, Some(leg)) => Security::Insecure(leg),
+            (_, Some(lookup)) if self.lookups[lookup].own.is_some() => Security::Own,
+            (_, Some(lookup)) => Security::Insecure(lookup),
             // A synthesized answer has AD only if DO is set in the query; for other answers AD in the query is enough.
             _ if !dnssec_ok && (synthesized || !flags.contains(Flags::AD)) => Security::NotAsked,
             _ if synthesized && flags.contains(Flags::CD) => Security::CheckingDisabled,
@@ -90,11 +90,11 @@ impl fmt::Display for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Security::Secure => {
-                write!(f, "AD is set: the upstream set it in every leg, and the client requests it")
+                write!(f, "AD is set: the upstream set it in every lookup, and the client requests it")
             }
             Security::Off => write!(f, "AD is clear: the configuration trusts no upstream"),
             Security::Own => write!(f, "AD is clear: local data is not signed"),
-            Security::Insecure(_) => write!(f, "AD is clear: the upstream did not set it in every leg"),
+            Security::Insecure(_) => write!(f, "AD is clear: the upstream did not set it in every lookup"),
             Security::NotAsked => write!(f, "AD is clear: the client does not request it"),
             Security::CheckingDisabled => write!(f, "AD is clear: the client set CD and validates itself"),
             Security::Filtered => write!(f, "AD is clear: some of the signed records are left out"),

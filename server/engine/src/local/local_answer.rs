@@ -2,7 +2,7 @@
 //! zones in which nothing exists.
 
 use crate::answer::builder::{ResponseBuilder, Written};
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
 use crate::dns64::rules::PREFIXES;
 use crate::local::record::{SOA_RDATA, soa};
@@ -120,18 +120,18 @@ impl LocalAnswer<'_> {
     pub fn write<'m>(
         &self,
         frame: &mut [u8],
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         name: &'m [u8],
         before: &'m [Vec<u8>],
     ) -> Written {
         let rcode = if self.data == ZoneData::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
-        let flags = requestor.flags(rcode, false);
+        let flags = params.flags(rcode, false);
         let flags = if before.is_empty() { flags.with(Flags::AA) } else { flags };
-        let mut response = ResponseBuilder::start(frame, requestor, flags, None);
+        let mut response = ResponseBuilder::start(frame, params, flags, None);
         response.lead(before);
         response.begin_rrset();
         let (Some(owner), Some(apex)) = (Name::from_wire(name), Name::from_wire(&name[self.apex..])) else {
-            return response.finish(requestor, Rcode::SERVFAIL, None);
+            return response.finish(params, Rcode::SERVFAIL, None);
         };
         let arpa = &self.dns64.arpa;
         // In lower case: clients mix the case of the question.
@@ -146,7 +146,7 @@ impl LocalAnswer<'_> {
         let room = &mut [0; SOA_RDATA];
         let soa = soa(server, &arpa.contact, ttl, room);
         self.write_records(&mut response, owner, apex, AuthorityData { ttl, server, soa });
-        response.finish(requestor, rcode, None)
+        response.finish(params, rcode, None)
     }
 
     /// Writes the records of the answer: those of the name `owner`, and of the zone `apex`.

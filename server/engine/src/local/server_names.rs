@@ -2,7 +2,7 @@
 //! `version.bind`. No question of this class is forwarded: an upstream would answer about itself.
 
 use crate::answer::builder::{ResponseBuilder, Written, write_empty};
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use wire::header::Flags;
 use wire::{Message, Name, Rcode, Type, ede};
 
@@ -41,15 +41,15 @@ impl ServerNames {
     pub(crate) fn write(
         &self,
         frame: &mut [u8],
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         question: &Message<'_>,
     ) -> Written {
         let (Some(text), Some(owner)) = (self.text(question.qname()), Name::from_wire(question.qname()))
         else {
-            return write_empty(frame, requestor, Rcode::REFUSED, Some(ede::NOT_SUPPORTED));
+            return write_empty(frame, params, Rcode::REFUSED, Some(ede::NOT_SUPPORTED));
         };
-        let flags = requestor.flags(Rcode::NOERROR, false).with(Flags::AA);
-        let mut response = ResponseBuilder::start(frame, requestor, flags, None);
+        let flags = params.flags(Rcode::NOERROR, false).with(Flags::AA);
+        let mut response = ResponseBuilder::start(frame, params, flags, None);
         if matches!(question.qtype(), Type::TXT | Type::ANY) {
             let room = &mut [0; 1 + SERVER_TEXT];
             let length = text.len().min(SERVER_TEXT);
@@ -57,6 +57,6 @@ impl ServerNames {
             room[1..1 + length].copy_from_slice(&text[..length]);
             response.chaos_text(owner, &room[..1 + length]);
         }
-        response.finish(requestor, Rcode::NOERROR, None)
+        response.finish(params, Rcode::NOERROR, None)
     }
 }

@@ -1,8 +1,8 @@
 //! EDNS client subnet option (RFC 7871). A client's option is sent upstream unchanged, and the scope of the upstream's reply is
 //! returned to the client. The engine adds no subnet of its own: without an option in the query, none is sent upstream.
 //!
-//! The subnet is part of the question, so queries with different subnets never share a flight. This weakens the defence against
-//! the birthday attack ("RebirthDay"), which needs several flights for one question; hence the limit
+//! The subnet is part of the question, so queries with different subnets never share an outbound query. This weakens the defence against
+//! the birthday attack ("RebirthDay"), which needs several outbound queries for one question; hence the limit
 //! [`SUBNETS`](crate::limits::SUBNETS).
 
 use wire::{Builder, Message, OPTION_HEADER, Opt};

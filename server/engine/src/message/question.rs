@@ -50,7 +50,7 @@ impl QueryFlags {
     }
 }
 
-/// Question in flight, by all that two questions must have in common to share one flight.
+/// Question in flight, by all that two questions must have in common to share one outbound query.
 ///
 /// Type and class do not lie side by side. A compiler reads two such fields with one load, and that would have to wait until the two
 /// stores that wrote them just before have left the processor's store buffer.

@@ -24,13 +24,13 @@ impl Engine {
     //= RFC 6147 section 5.1.5: requirement 10
     pub(crate) fn chase_cname(
         &mut self,
-        waiter: Index,
+        pending: Index,
         message: &Message<'_>,
         end: Name<'_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let before = replies(&self.clients.chases, self.clients.waiters[waiter].chase);
+        let before = replies(&self.clients.chases, self.clients.pending_queries[pending].chase);
         let comes_back = before.iter().any(|reply| {
             // The two callers of `CnameChase::advance` store parsed replies (below) and aliases (`special_use::alias`). One that
             // does not parse leads nowhere.
@@ -38,46 +38,50 @@ impl Engine {
         });
         let octets = before.iter().map(Vec::len).sum::<usize>() + message.bytes().len();
         if comes_back || before.len() == HOPS || octets > CHAIN_OCTETS {
-            return self.respond_endless(waiter, NO_END, now, out);
+            return self.respond_endless(pending, NO_END, now, out);
         }
-        let chase = match self.clients.waiters[waiter].chase {
-            NONE => self.clients.start_chase(waiter),
+        let chase = match self.clients.pending_queries[pending].chase {
+            NONE => self.clients.start_chase(pending),
             chase => Some(chase),
         };
         let Some(chase) = chase else {
-            return self.respond_endless(waiter, NO_ROOM, now, out);
+            return self.respond_endless(pending, NO_ROOM, now, out);
         };
         let mut name = [0u8; 255];
         let len = end.write(&mut name);
         let chase = &mut self.clients.chases[chase];
         chase.advance(&name[..len], message.bytes().to_vec());
-        out.trace(Subject::Waiter(waiter), || TraceEvent::ChasesCname { reply: message, name: &chase.name });
+        out.trace(Subject::PendingQuery(pending), || TraceEvent::ChasesCname {
+            reply: message,
+            name: &chase.name,
+        });
         // The bogus check and the early A question were about another name.
-        self.clients.waiters[waiter].bogus_recheck = false;
-        let a_flight = core::mem::replace(&mut self.clients.waiters[waiter].a_flight, NONE);
-        if a_flight != NONE {
-            self.upstream.release_flight(a_flight);
+        self.clients.pending_queries[pending].bogus_recheck = false;
+        let a_outbound_query =
+            core::mem::replace(&mut self.clients.pending_queries[pending].a_outbound_query, NONE);
+        if a_outbound_query != NONE {
+            self.upstream.release_outbound_query(a_outbound_query);
         }
         self.counters.count(Counter::CnameHops);
-        self.look_up(waiter, now, out);
+        self.look_up(pending, now, out);
     }
 
-    /// Answers a waiter whose aliases have no end that is followed with SERVFAIL, and frees it: an answer with aliases alone would say that
+    /// Answers a pending query whose aliases have no end that is followed with SERVFAIL, and frees it: an answer with aliases alone would say that
     /// there are no data. `reason`: text of the extended error.
     #[cold]
     pub(crate) fn respond_endless(
         &mut self,
-        waiter: Index,
+        pending: Index,
         reason: &str,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        out.trace(Subject::Waiter(waiter), || TraceEvent::ChaseEnds);
-        if self.clients.waiters[waiter].stage != Stage::Direct {
+        out.trace(Subject::PendingQuery(pending), || TraceEvent::ChaseEnds);
+        if self.clients.pending_queries[pending].stage != Stage::Direct {
             self.counters.count(Counter::NotSynthesizedFailure);
         }
-        self.respond_with(waiter, now, out, |frame, requestor| {
-            write_failure(frame, requestor, ede::OTHER, reason)
+        self.respond_with(pending, now, out, |frame, params| {
+            write_failure(frame, params, ede::OTHER, reason)
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Completion of a question in flight: store the reply, then serve the waiters.
+//! Completion of a question in flight: store the reply, then serve the pending queries.
 
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
@@ -12,21 +12,21 @@ use wire::header::{self, Flags};
 use wire::{EdeCode, Message, Rcode};
 
 impl Engine {
-    /// Ends a question in flight: stores the reply, and gives it to the waiters. After a failure they get expired data if there are
+    /// Ends a question in flight: stores the reply, and gives it to the pending queries. After a failure they get expired data if there are
     /// any. `reply` is none if no reply came, or none that clients can use.
-    pub(crate) fn complete_flight(
+    pub(crate) fn complete_outbound_query(
         &mut self,
         index: Index,
         reply: Option<&Message<'_>>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let flight = &self.upstream.flights[index];
+        let outbound = &self.upstream.outbound_queries[index];
         // The reply came to a query without EDNS, so it carries no signatures: never cache it under a DO query.
-        let is_private = flight.is_private && flight.query_flags.has(QueryFlags::DO);
+        let lacks_dnssec_records = outbound.lacks_dnssec_records && outbound.query_flags.has(QueryFlags::DO);
         // After a reload the name may belong to other upstreams. The cache must not hold a reply of the former ones for it.
-        let is_of_group = flight.group == self.upstream.servers.group_number(flight.forward_key());
-        if is_private || !is_of_group || !self.cache.is_cacheable(&flight.question()) {
+        let is_of_group = outbound.group == self.upstream.servers.group_number(outbound.forward_key());
+        if lacks_dnssec_records || !is_of_group || !self.cache.is_cacheable(&outbound.question()) {
             return self.serve_reply(index, reply, now, out);
         }
         // Failures: expired data first, then the failure is cached.
@@ -36,10 +36,10 @@ impl Engine {
         if self.settings.cache.is_out_of_range(message) {
             return self.complete_clamped(index, message, now, out);
         }
-        // The reply is stored before it is served: a waiter that asks the next question may find it in the cache.
+        // The reply is stored before it is served: a pending query that asks the next question may find it in the cache.
         let chain = Chain::follow(message);
         self.store_reply(index, message, &chain, now);
-        self.serve_waiters(index, &Outcome::Reply(message, &chain), now, out);
+        self.serve_pending_queries(index, &Outcome::Reply(message, &chain), now, out);
     }
 
     /// Ends a question that was not answered, or whose reply is a failure.
@@ -54,9 +54,9 @@ impl Engine {
         if !reply.is_some_and(is_bogus) && self.complete_with_stale(index, reply.is_some(), now, out) {
             return;
         }
-        if !self.upstream.flights.predates_flush(index) {
-            let flight = &self.upstream.flights[index];
-            self.cache.store_failure(&flight.question(), flight.group, reply, now);
+        if !self.upstream.outbound_queries.predates_flush(index) {
+            let outbound = &self.upstream.outbound_queries[index];
+            self.cache.store_failure(&outbound.question(), outbound.group, reply, now);
         }
         self.serve_reply(index, reply, now, out);
     }
@@ -70,18 +70,18 @@ impl Engine {
         if let Ok(clamped) = Message::parse(&frame[..message.bytes().len()]) {
             let chain = Chain::follow(&clamped);
             self.store_reply(index, &clamped, &chain, now);
-            self.serve_waiters(index, &Outcome::Reply(&clamped, &chain), now, out);
+            self.serve_pending_queries(index, &Outcome::Reply(&clamped, &chain), now, out);
         } else {
-            // A name overlapped a TTL. The waiters go on waiting, as after any malformed reply.
+            // A name overlapped a TTL. The pending queries go on waiting, as after any malformed reply.
             self.counters.count(Counter::DroppedMalformedReply);
         }
         self.frames.give(frame);
     }
 
     fn store_reply(&mut self, index: Index, message: &Message<'_>, chain: &Chain<'_>, now: Instant) {
-        let predates_flush = self.upstream.flights.predates_flush(index);
-        let flight = &self.upstream.flights[index];
-        self.cache.store_reply(&flight.question(), flight.group, message, chain, predates_flush, now);
+        let predates_flush = self.upstream.outbound_queries.predates_flush(index);
+        let outbound = &self.upstream.outbound_queries[index];
+        self.cache.store_reply(&outbound.question(), outbound.group, message, chain, predates_flush, now);
     }
 
     /// Ends a question that got only unusable replies: its clients get SERVFAIL with this extended DNS error (RFC 8914).
@@ -105,10 +105,10 @@ impl Engine {
         let room = &mut frame[end..];
         let octets = wire::write_opt(room, 512, 0, 0, false, Some(reason));
         if let Ok(failure) = Message::parse(&frame[..end + octets.unwrap_or(0)]) {
-            self.complete_flight(index, Some(&failure), now, out);
+            self.complete_outbound_query(index, Some(&failure), now, out);
         } else {
             debug_assert!(false, "a failure of our own does not parse");
-            self.complete_flight(index, None, now, out);
+            self.complete_outbound_query(index, None, now, out);
         }
         self.frames.give(frame);
     }
@@ -121,40 +121,40 @@ impl Engine {
         out: &mut impl Outbox,
     ) {
         match reply {
-            None => self.serve_waiters(index, &Outcome::Failed, now, out),
+            None => self.serve_pending_queries(index, &Outcome::Failed, now, out),
             Some(message) => {
                 let chain = Chain::follow(message);
-                self.serve_waiters(index, &Outcome::Reply(message, &chain), now, out);
+                self.serve_pending_queries(index, &Outcome::Reply(message, &chain), now, out);
             }
         }
     }
 
-    /// Gives the outcome of a question in flight to every waiter: each is answered, or continues with its next question.
-    fn serve_waiters(
+    /// Gives the outcome of a question in flight to every pending query: each is answered, or continues with its next question.
+    fn serve_pending_queries(
         &mut self,
         index: Index,
         outcome: &Outcome<'_, '_>,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let scope = self.upstream.flights[index].scope;
-        let mut waiter = self.upstream.complete(index, out);
+        let scope = self.upstream.outbound_queries[index].scope;
+        let mut pending = self.upstream.complete(index, out);
         // Replies and new queries no longer find this question, so the steps below cannot reach it again.
         let mut decision = None;
         let mut is_shared = false;
-        while waiter != NONE {
-            let state = &mut self.clients.waiters[waiter];
+        while pending != NONE {
+            let state = &mut self.clients.pending_queries[pending];
             let next = state.next;
             state.scope = state.scope.max(scope);
             if next != NONE && !is_shared {
                 is_shared = true;
-                self.last_answers.begin();
+                self.answer_memo.begin();
             }
-            self.proceed(waiter, outcome, &mut decision, now, out);
-            waiter = next;
+            self.on_outcome(pending, outcome, &mut decision, now, out);
+            pending = next;
         }
         if is_shared {
-            self.counters.add(Counter::CopiedAnswers, self.last_answers.end());
+            self.counters.add(Counter::CopiedAnswers, self.answer_memo.end());
         }
         let reply = match outcome {
             Outcome::Reply(message, _) => Some(message.bytes()),

@@ -23,46 +23,46 @@ use wire::{Builder, Message, Name, Section};
 const NAME: usize = 255;
 
 impl Engine {
-    /// Continues a waiter with the first target of an alias that the configuration decides about. Returns false if the reply counts to its
+    /// Continues a pending query with the first target of an alias that the configuration decides about. Returns false if the reply counts to its
     /// end.
     #[inline(never)]
     pub(crate) fn divert(
         &mut self,
-        waiter: Index,
+        pending: Index,
         message: &Message<'_>,
         chain: &Chain<'_>,
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        let Some((place, reason)) = self.diversion(waiter, chain) else { return false };
+        let Some((place, reason)) = self.diversion(pending, chain) else { return false };
         // Its aliases may be forged.
         if is_bogus(message) {
             return false;
         }
         // Policy has its say about the names before.
         let before = chain.up_to(place);
-        if self.is_subject_to_rpz(waiter)
-            && self.apply_rpz_to_reply(waiter, &Outcome::Reply(message, &before), false, now, out)
+        if self.is_subject_to_rpz(pending)
+            && self.apply_rpz_to_reply(pending, &Outcome::Reply(message, &before), false, now, out)
         {
             return true;
         }
-        out.trace(Subject::Waiter(waiter), || TraceEvent::Diverts(reason));
+        out.trace(Subject::PendingQuery(pending), || TraceEvent::Diverts(reason));
         let mut frame = self.frames.take();
         let mut room = [0; QUESTION];
-        let question = self.clients.current_question(waiter).question(&mut room);
+        let question = self.clients.current_question(pending).question(&mut room);
         let length = cut(message, chain, place, question, &mut frame);
         match length.and_then(|length| Message::parse(&frame[..length]).ok()) {
-            Some(message) => self.chase_cname(waiter, &message, chain.name(place), now, out),
-            None => self.respond_endless(waiter, NO_END, now, out),
+            Some(message) => self.chase_cname(pending, &message, chain.name(place), now, out),
+            None => self.respond_endless(pending, NO_END, now, out),
         }
         self.frames.give(frame);
         true
     }
 
     /// The first place in a chain, after that of the question, with a name that the configuration decides about.
-    fn diversion(&self, waiter: Index, chain: &Chain<'_>) -> Option<(usize, Diversion)> {
-        let state = &self.clients.waiters[waiter];
-        let asked = self.clients.current_question(waiter);
+    fn diversion(&self, pending: Index, chain: &Chain<'_>) -> Option<(usize, Diversion)> {
+        let state = &self.clients.pending_queries[pending];
+        let asked = self.clients.current_question(pending);
         // The bogus check only learns whether there is a reply.
         if state.stage == Stage::AaaaWithCd || !asked.is_ours() {
             return None;

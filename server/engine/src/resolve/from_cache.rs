@@ -1,18 +1,18 @@
-//! Answers from the cache: a copy of the cached answer for a query, or a cached reply for a waiter.
+//! Answers from the cache: a copy of the cached answer for a query, or a cached reply for a pending query.
 //!
-//! A query whose complete answer is cached gets a copy at once, and no waiter. Any other query becomes a waiter, and the cache gives
+//! A query whose complete answer is cached gets a copy at once, and no pending query. Any other query becomes a pending query, and the cache gives
 //! replies to its questions as an upstream does. Expired data are used when the upstreams fail (RFC 8767).
 
 use crate::answer::builder::{Written, append_opt, write_unfit};
 use crate::answer::fit::{Fit, fit, necessary_end};
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED, SILENT};
 use crate::cache::index::Place;
-use crate::cache::ttl::{Age, is_due, materialize, stale_ede, write_ttls};
+use crate::cache::ttl::{Age, is_due, stale_ede, write_cached_message, write_ttls};
 use crate::client::Clients;
-use crate::client::respond::{ResponseSink, send};
+use crate::client::respond::{ResponseContext, send};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::Stage;
 use crate::dns64::embed::EmbeddingCounts;
@@ -24,7 +24,7 @@ use crate::message::reply::Outcome;
 use crate::reasons::CacheHit;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
-use crate::upstream::groups::Unanswered;
+use crate::upstream::forward_zones::Unanswered;
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Message, Rcode, ede};
 
@@ -47,7 +47,7 @@ impl Engine {
         question: &Question<'_>,
         stage: Stage,
         from: &Client,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         now: Instant,
         out: &mut impl Outbox,
     ) -> CacheLookup {
@@ -70,7 +70,7 @@ impl Engine {
         // A loop, so that the copy is inlined: a function of its own would read the question from memory, where it was written just
         // before in other pieces, and would have to wait for that.
         for &kind in kinds {
-            found = self.copy_from_cache(question, kind, dns64, from, requestor, now, out);
+            found = self.copy_from_cache(question, kind, dns64, from, params, now, out);
             if found == CacheLookup::Answered {
                 break;
             }
@@ -94,7 +94,7 @@ impl Engine {
         kind: EntryKind,
         dns64: bool,
         from: &Client,
-        requestor: &Requestor<'_>,
+        params: &ResponseParams<'_>,
         now: Instant,
         out: &mut impl Outbox,
     ) -> CacheLookup {
@@ -102,7 +102,7 @@ impl Engine {
         let key = self.cache.key(question, question.qtype, kind, group);
         let Some(place) = self.cache.entries.find(&key) else { return CacheLookup::Absent };
         let entry = self.cache.entries.entry(place);
-        let octets = requestor.opt_octets(entry.ede());
+        let octets = params.opt_octets(entry.ede());
         if !self.cache.is_valid(&entry, dns64, now) {
             return CacheLookup::Unfit;
         }
@@ -111,25 +111,25 @@ impl Engine {
         let reason = if dns64 { entry.reason() } else { None };
         let cache_hit = hit(&entry);
         out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));
-        let sink = ResponseSink {
+        let context = ResponseContext {
             counters: &mut self.counters,
             rate_limiter: Some(&mut self.clients.rate_limiter),
             now,
             identity: &self.settings.server_names.identity,
         };
         let message = entry.message();
-        if message.len() + octets <= requestor.limit {
+        if message.len() + octets <= params.limit {
             let (end, additional) = (message.len(), header::arcount(message));
-            send(sink, from, requestor, out, |frame, requestor| {
-                copy(&entry, end, additional, frame, requestor, trusted, now)
+            send(context, from, params, out, |frame, params| {
+                copy(&entry, end, additional, frame, params, trusted, now)
             });
         } else {
-            send_what_fits(&entry, sink, from, requestor, trusted, out);
+            send_what_fits(&entry, context, from, params, trusted, out);
         }
         if let Some(reason) = reason {
             self.counters.count(reason.counter());
             if reason.leaves_out() {
-                self.count_left_out_again(place);
+                self.count_omitted_again(place);
             }
         }
         self.counters.count(cache_hit.counter());
@@ -144,31 +144,31 @@ impl Engine {
 
     /// Counts the addresses that a copy of a synthesis leaves out.
     #[cold]
-    fn count_left_out_again(&mut self, place: Place) {
-        let left_out = self.cache.entries.entry(place).left_out();
-        self.count_left_out(&EmbeddingCounts::unpack_left_out(left_out));
+    fn count_omitted_again(&mut self, place: Place) {
+        let omitted = self.cache.entries.entry(place).omitted();
+        self.count_omitted(&EmbeddingCounts::unpack_omitted(omitted));
     }
 
-    /// Continues a waiter with the cached reply to its current question. Returns false if there is none that may be used.
-    pub(crate) fn answer_from_cache(&mut self, waiter: Index, now: Instant, out: &mut impl Outbox) -> bool {
-        let Some((place, is_stale)) = self.find_usable(waiter, now) else { return false };
+    /// Continues a pending query with the cached reply to its current question. Returns false if there is none that may be used.
+    pub(crate) fn answer_from_cache(&mut self, pending: Index, now: Instant, out: &mut impl Outbox) -> bool {
+        let Some((place, is_stale)) = self.find_usable(pending, now) else { return false };
         let entry = self.cache.entries.entry(place);
         let is_fresh = !is_stale;
         let mut frame = self.frames.take();
         let length = if is_fresh {
             let ede = if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
-            materialize(&entry, &mut frame, Age::of(&entry, now), ede)
+            write_cached_message(&entry, &mut frame, Age::of(&entry, now), ede)
         } else {
-            materialize(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
+            write_cached_message(&entry, &mut frame, Age::Stale, Some(stale_ede(&entry)))
         };
         let is_silent = entry.is(SILENT);
-        let unfit = if is_stale { self.stale_unfit(waiter, &entry) } else { None };
-        if is_stale && self.clients.waiters[waiter].cache_hit != Some(CacheHit::Stale) {
-            let question = self.clients.current_question(waiter);
+        let unfit = if is_stale { self.stale_unfit(pending, &entry) } else { None };
+        if is_stale && self.clients.pending_queries[pending].cache_hit != Some(CacheHit::Stale) {
+            let question = self.clients.current_question(pending);
             let one = Unanswered { expired: 1, ..Unanswered::default() };
             self.upstream.servers.count_unanswered(question.forward_key(), one);
         }
-        let state = &mut self.clients.waiters[waiter];
+        let state = &mut self.clients.pending_queries[pending];
         // The client response timer has expired: answer with stale data now, and refresh in the background.
         let is_asked = is_stale && state.client_timer_expired;
         let is_refreshed = is_asked || is_fresh && self.settings.cache.prefetch && is_due(&entry, now);
@@ -182,21 +182,21 @@ impl Engine {
         if state.cache_hit != Some(CacheHit::Stale) {
             state.cache_hit = Some(reply_hit);
         }
-        out.trace(Subject::Waiter(waiter), || TraceEvent::Cached(reply_hit));
+        out.trace(Subject::PendingQuery(pending), || TraceEvent::Cached(reply_hit));
         entry::visit(self.cache.entries.entry_mut(place));
         if is_refreshed {
             if is_fresh {
                 entry::mark(self.cache.entries.entry_mut(place), REFRESHED);
             }
-            self.refresh_for(waiter, qtype, is_fresh, now, out);
+            self.refresh_for(pending, qtype, is_fresh, now, out);
         }
         if is_silent {
-            self.proceed(waiter, &Outcome::Failed, &mut None, now, out);
+            self.on_outcome(pending, &Outcome::Failed, &mut None, now, out);
         } else if let Some((rcode, ede)) = unfit {
-            self.respond_with(waiter, now, out, |frame, requestor| write_unfit(frame, requestor, rcode, ede));
+            self.respond_with(pending, now, out, |frame, params| write_unfit(frame, params, rcode, ede));
         } else if let Ok(message) = Message::parse(&frame[..length]) {
             let chain = Chain::follow(&message);
-            self.proceed(waiter, &Outcome::Reply(&message, &chain), &mut None, now, out);
+            self.on_outcome(pending, &Outcome::Reply(&message, &chain), &mut None, now, out);
         } else {
             // It was parsed before it was stored.
             debug_assert!(false, "a cached message does not parse");
@@ -208,34 +208,34 @@ impl Engine {
         true
     }
 
-    /// RCODE and extended DNS error of the truncated answer with an expired entry, if the entry was the complete answer to the waiter's
+    /// RCODE and extended DNS error of the truncated answer with an expired entry, if the entry was the complete answer to the pending query's
     /// question and does not fit.
     #[cold]
-    fn stale_unfit(&self, waiter: Index, entry: &Entry<'_>) -> Option<(Rcode, Option<EdeCode>)> {
-        let state = &self.clients.waiters[waiter];
+    fn stale_unfit(&self, pending: Index, entry: &Entry<'_>) -> Option<(Rcode, Option<EdeCode>)> {
+        let state = &self.clients.pending_queries[pending];
         let is_answer = state.stage == Stage::Direct
             && state.chase == NONE
             && self.settings.rpz.of_client(state.client.address).is_none()
             && entry.valid_for() == self.cache.generation;
         let ede = Some(stale_ede(entry));
-        let requestor = state.requestor(self.settings.udp_size);
+        let params = state.params(self.settings.udp_size);
         let is_unfit = || {
-            entry.message().len() + requestor.opt_octets(ede) > requestor.limit
-                && what_fits(entry, &requestor, ede) == Fit::Truncated
+            entry.message().len() + params.opt_octets(ede) > params.limit
+                && what_fits(entry, &params, ede) == Fit::Truncated
         };
         (is_answer && is_unfit()).then(|| (header::flags(entry.message()).rcode(), ede))
     }
 
-    /// Finds the cached reply to a waiter's current question: a fresh one, or expired data (true) if they may be used now. Sets
-    /// `has_stale` of the waiter.
+    /// Finds the cached reply to a pending query's current question: a fresh one, or expired data (true) if they may be used now. Sets
+    /// `has_stale` of the pending query.
     #[inline(always)]
-    fn find_usable(&mut self, waiter: Index, now: Instant) -> Option<(Place, bool)> {
+    fn find_usable(&mut self, pending: Index, now: Instant) -> Option<(Place, bool)> {
         if self.cache.is_off() {
             return None;
         }
         let Engine { cache, clients, upstream, settings, key, .. } = self;
-        let Clients { waiters, chases, .. } = clients;
-        let state = &mut waiters[waiter];
+        let Clients { pending_queries, chases, .. } = clients;
+        let state = &mut pending_queries[pending];
         let (qtype, class) = (state.current_type(), state.qtype_and_class().1);
         if class != Class::IN || !state.query_flags.has(QueryFlags::RD) || state.subnet.is_some() {
             return None;
@@ -254,7 +254,7 @@ impl Engine {
         let entry = cache.entries.entry(place);
         let is_fresh = entry.expires() > now;
         let has_stale = !is_fresh && !entry.is(FAILURE) && entry.expires() + settings.cache.stale > now;
-        // Expired data are used at once when a try has just failed, when the servers are dead or in slow start, or when the
+        // Expired data are used at once when an attempt has just failed, when the servers are dead or in slow start, or when the
         // client response timer has expired.
         let is_stale = has_stale
             && (entry.failure_recheck() > now
@@ -281,22 +281,22 @@ fn hit(entry: &Entry<'_>) -> CacheHit {
 #[inline(never)]
 fn send_what_fits(
     entry: &Entry<'_>,
-    sink: ResponseSink<'_>,
+    context: ResponseContext<'_>,
     from: &Client,
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     trusted: bool,
     out: &mut impl Outbox,
 ) {
-    let now = sink.now;
-    send(sink, from, requestor, out, |frame, requestor| match what_fits(entry, requestor, entry.ede()) {
-        Fit::UpTo { end, additional } => copy(entry, end, additional, frame, requestor, trusted, now),
-        Fit::Truncated => write_unfit(frame, requestor, header::flags(entry.message()).rcode(), entry.ede()),
+    let now = context.now;
+    send(context, from, params, out, |frame, params| match what_fits(entry, params, entry.ede()) {
+        Fit::UpTo { end, additional } => copy(entry, end, additional, frame, params, trusted, now),
+        Fit::Truncated => write_unfit(frame, params, header::flags(entry.message()).rcode(), entry.ede()),
     });
 }
 
 /// What fits of an entry that is longer than the requestor takes. `ede`: extended DNS error of the answer.
-fn what_fits(entry: &Entry<'_>, requestor: &Requestor<'_>, ede: Option<EdeCode>) -> Fit {
-    let room = requestor.limit.saturating_sub(requestor.opt_octets(ede));
+fn what_fits(entry: &Entry<'_>, params: &ResponseParams<'_>, ede: Option<EdeCode>) -> Fit {
+    let room = params.limit.saturating_sub(params.opt_octets(ede));
     fit(entry.message(), necessary_end(entry.message(), entry.ttls()), room)
 }
 
@@ -308,26 +308,26 @@ fn copy(
     end: usize,
     additional: u16,
     frame: &mut [u8],
-    requestor: &Requestor<'_>,
+    params: &ResponseParams<'_>,
     trusted: bool,
     now: Instant,
 ) -> Written {
     let message = entry.message();
-    let question_end = wire::HEADER + requestor.question.len();
+    let question_end = wire::HEADER + params.question.len();
     let kept = header::flags(message);
     let rcode = kept.rcode();
-    frame[wire::HEADER..question_end].copy_from_slice(requestor.question);
+    frame[wire::HEADER..question_end].copy_from_slice(params.question);
     frame[question_end..end].copy_from_slice(&message[question_end..end]);
-    let secure = trusted && kept.contains(Flags::AD) && requestor.wants_ad();
-    header::set_id(frame, requestor.id);
-    header::set_flags(frame, requestor.flags(rcode, secure));
+    let secure = trusted && kept.contains(Flags::AD) && params.wants_ad();
+    header::set_id(frame, params.id);
+    header::set_flags(frame, params.flags(rcode, secure));
     frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
-    header::set_arcount(frame, additional + u16::from(requestor.edns.is_some()));
+    header::set_arcount(frame, additional + u16::from(params.edns.is_some()));
     // The TTLs behind the end, if there are any, are written over, or lie behind the answer.
     write_ttls(entry, frame, Age::of(entry, now));
     let mut len = end;
-    if requestor.edns.is_some() {
-        len += append_opt(&mut frame[end..], requestor, rcode, entry.ede());
+    if params.edns.is_some() {
+        len += append_opt(&mut frame[end..], params, rcode, entry.ede());
     }
-    Written { len, rcode, truncated: false, ede: requestor.edns.and(entry.ede()) }
+    Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
 }

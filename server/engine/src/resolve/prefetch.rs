@@ -10,29 +10,29 @@ use crate::message::question::Question;
 use wire::Type;
 
 impl Engine {
-    /// Refreshes the cached reply that a waiter has just got and that expires soon, or has expired.
+    /// Refreshes the cached reply that a pending query has just got and that expires soon, or has expired.
     pub(crate) fn refresh_for(
         &mut self,
-        waiter: Index,
+        pending: Index,
         qtype: Type,
         is_fresh: bool,
         now: Instant,
         out: &mut impl Outbox,
     ) {
-        let state = &self.clients.waiters[waiter];
+        let state = &self.clients.pending_queries[pending];
         let question = Question { qtype, query_flags: state.query_flags_for(qtype), ..state.own_question() };
         if state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
-            && self.upstream.flights.find(&question).is_none()
-            // No waiter is attached: the reply goes to the cache.
-            && self.flight_for(waiter, qtype, now, out).is_some()
+            && self.upstream.outbound_queries.find(&question).is_none()
+            // No pending query is attached: the reply goes to the cache.
+            && self.outbound_query_for(pending, qtype, now, out).is_some()
             && is_fresh
         {
             self.counters.count(Counter::Refreshed);
         }
     }
 
-    /// Refreshes a cached answer that was copied to a client: the reply itself, or both legs of a synthesis.
+    /// Refreshes a cached answer that was copied to a client: the reply itself, or both lookups of a synthesis.
     #[cold]
     pub(crate) fn refresh(
         &mut self,
@@ -47,7 +47,7 @@ impl Engine {
         for &qtype in types {
             let question = Question { qtype, ..*question };
             let is_wanted = kind == EntryKind::Reply || self.cache.claim_refresh(&question, group, now);
-            if is_wanted && self.upstream.flights.find(&question).is_none() {
+            if is_wanted && self.upstream.outbound_queries.find(&question).is_none() {
                 self.counters.count(Counter::Refreshed);
                 let _ = self.upstream.launch(&question, now, &mut self.counters, out);
             }

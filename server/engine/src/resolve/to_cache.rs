@@ -7,12 +7,12 @@
 //! the copy is for clients for whose address there is no rule. If a rule applied, even PASSTHRU, or may yet apply, the next query is
 //! checked anew.
 
-use crate::answer::requestor::{Requestor, unlimited_requestor};
+use crate::answer::params::{ResponseParams, unlimited_params};
 use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
-use crate::client::waiter::Waiter;
+use crate::client::pending_query::PendingQuery;
 use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Cause;
 use crate::engine::Engine;
@@ -20,19 +20,19 @@ use crate::reasons::{AnswerReason, CacheHit, PassReason};
 use wire::{Message, Section};
 
 impl Engine {
-    /// Stores that the failure of a waiter's AAAA leg meant a bogus answer.
-    pub(crate) fn store_bogus(&mut self, waiter: Index) {
-        let state = &self.clients.waiters[waiter];
+    /// Stores that the failure of a pending query's AAAA lookup meant a bogus answer.
+    pub(crate) fn store_bogus(&mut self, pending: Index) {
+        let state = &self.clients.pending_queries[pending];
         if state.chase == NONE {
             let question = state.own_question();
             self.cache.mark_bogus(&question, self.upstream.servers.group_number(question.forward_key()));
         }
     }
 
-    /// Marks the cached reply that was a waiter's answer without a change. `reason`: for clients with DNS64, the reason of that
+    /// Marks the cached reply that was a pending query's answer without a change. `reason`: for clients with DNS64, the reason of that
     /// answer.
-    pub(crate) fn mark_valid(&mut self, waiter: Index, reason: Option<AnswerReason>) {
-        let state = &self.clients.waiters[waiter];
+    pub(crate) fn mark_valid(&mut self, pending: Index, reason: Option<AnswerReason>) {
+        let state = &self.clients.pending_queries[pending];
         if state.is_all_from_cache() && state.has_met_no_rule() && state.chase == NONE {
             let question = state.own_question();
             self.cache.mark_valid(
@@ -43,23 +43,23 @@ impl Engine {
         }
     }
 
-    /// Marks the cached AAAA reply that was the answer of a waiter with DNS64, if it is the answer of all such clients.
-    pub(crate) fn mark_valid_for_dns64(&mut self, waiter: Index, message: &Message<'_>, reason: PassReason) {
+    /// Marks the cached AAAA reply that was the answer of a pending query with DNS64, if it is the answer of all such clients.
+    pub(crate) fn mark_valid_for_dns64(&mut self, pending: Index, message: &Message<'_>, reason: PassReason) {
         let Some(reason) = AnswerReason::passed(reason) else { return };
-        let state = &self.clients.waiters[waiter];
+        let state = &self.clients.pending_queries[pending];
         let dns64 = &self.settings.dns64;
         if state.is_all_from_cache()
             && self.has_no_rule(&state.client, state.name())
             && !message.records(Section::Answer).any(|record| is_excluded(&record, Some(dns64)))
         {
-            self.mark_valid(waiter, Some(reason));
+            self.mark_valid(pending, Some(reason));
         }
     }
 
     /// Stores a synthesis of [`synthesize_for_cache`]: the answer for all clients to which no rule applies.
-    pub(crate) fn store_synthesis(&mut self, waiter: Index, bytes: &[u8], left_out: u32, now: Instant) {
-        let state = &self.clients.waiters[waiter];
-        let reason = match (state.cause, left_out) {
+    pub(crate) fn store_synthesis(&mut self, pending: Index, bytes: &[u8], omitted: u32, now: Instant) {
+        let state = &self.clients.pending_queries[pending];
+        let reason = match (state.cause, omitted) {
             (Cause::Excluded, 0) => AnswerReason::Excluded,
             (Cause::Excluded, _) => AnswerReason::ExcludedInPart,
             (_, 0) => AnswerReason::NoData,
@@ -67,13 +67,13 @@ impl Engine {
         };
         let question = state.own_question();
         let group = self.upstream.servers.group_number(question.forward_key());
-        self.cache.store_synthesis(&question, group, bytes, reason, left_out, now);
+        self.cache.store_synthesis(&question, group, bytes, reason, omitted, now);
     }
 
-    /// True if the synthesis for a waiter is worth storing: its replies came from the cache, so the name is asked often.
+    /// True if the synthesis for a pending query is worth storing: its replies came from the cache, so the name is asked often.
     #[inline(always)]
-    pub(crate) fn is_synthesis_stored(&self, waiter: Index, now: Instant) -> bool {
-        let state = &self.clients.waiters[waiter];
+    pub(crate) fn is_synthesis_stored(&self, pending: Index, now: Instant) -> bool {
+        let state = &self.clients.pending_queries[pending];
         state.is_all_from_cache()
             && state.cache_hit == Some(CacheHit::Positive)
             // Failures are short, and rules do not apply to all clients.
@@ -82,12 +82,12 @@ impl Engine {
             && state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
             && self.has_no_rule(&state.client, state.name())
-            && !self.has_synthesis(waiter, now)
+            && !self.has_synthesis(pending, now)
     }
 
-    /// True if the synthesis for a waiter's question is stored, and valid under the current settings.
-    fn has_synthesis(&self, waiter: Index, now: Instant) -> bool {
-        let question = self.clients.waiters[waiter].own_question();
+    /// True if the synthesis for a pending query's question is stored, and valid under the current settings.
+    fn has_synthesis(&self, pending: Index, now: Instant) -> bool {
+        let question = self.clients.pending_queries[pending].own_question();
         let group = self.upstream.servers.group_number(question.forward_key());
         let key = self.cache.key(&question, question.qtype, EntryKind::Synthesis, group);
         let place = self.cache.entries.find(&key);
@@ -99,12 +99,12 @@ impl Engine {
 /// it leaves out, which each answer counts; none if it depends on the client, or has no address.
 pub(crate) fn synthesize_for_cache(
     frame: &mut [u8],
-    waiter: &Waiter,
+    pending: &PendingQuery,
     input: &SynthesisInput<'_, '_>,
 ) -> Option<(usize, u32)> {
-    let requestor =
-        Requestor { flags: waiter.flags, ..unlimited_requestor(waiter.query_flags, waiter.question()) };
-    let (written, counts) = synthesize(frame, &requestor, input);
-    let left_out = counts.pack_left_out()?;
-    (counts.records > 0 && !written.truncated).then_some((written.len, left_out))
+    let params =
+        ResponseParams { flags: pending.flags, ..unlimited_params(pending.query_flags, pending.question()) };
+    let (written, counts) = synthesize(frame, &params, input);
+    let omitted = counts.pack_omitted()?;
+    (counts.records > 0 && !written.truncated).then_some((written.len, omitted))
 }

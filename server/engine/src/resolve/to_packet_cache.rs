@@ -1,12 +1,11 @@
-//! Answers for a packet cache (`common_answer.rs`): those of the cache that no setting makes depend on the client.
+//! Answers for a packet cache (`packet_cache_entry.rs`): those of the cache that no setting makes depend on the client.
 
-use crate::answer::requestor::{Requestor, unlimited_requestor};
+use crate::answer::params::{ResponseParams, unlimited_params};
 use crate::base::time::{Instant, Span};
 use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
 use crate::cache::index::Place;
 use crate::cache::ttl::due_at;
 use crate::client::respond::{query_counter, response_counter};
-use crate::common_answer::{COMMON_ANSWER, CommonAnswer, CommonAnswerKind, PacketCacheHits};
 use crate::counters::Counter;
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Stage, first_stage};
@@ -14,17 +13,25 @@ use crate::engine::Engine;
 use crate::interface::ClientTransport;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
+use crate::packet_cache_entry::{
+    PACKET_CACHE_ANSWER, PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits,
+};
 use crate::reasons::AnswerReason;
 use core::net::Ipv6Addr;
 use wire::header::{self, Flags};
 use wire::{Class, Message, Type};
 
 impl Engine {
-    /// Copies the cached answer to a query, as [`Machine::common_answer`](crate::interface::Machine::common_answer) says.
+    /// Copies the cached answer to a query, as [`Machine::packet_cache_entry`](crate::interface::Machine::packet_cache_entry) says.
     #[cold]
-    pub(crate) fn write_common_answer(&self, now: Instant, query: &[u8], answer: &mut CommonAnswer) -> bool {
+    pub(crate) fn write_packet_cache_entry(
+        &self,
+        now: Instant,
+        query: &[u8],
+        answer: &mut PacketCacheEntry,
+    ) -> bool {
         let Ok(message) = Message::parse(query) else { return false };
-        let Some((place, dns64)) = self.find_common_entry(&message, now) else { return false };
+        let Some((place, dns64)) = self.find_packet_cache_entry(&message, now) else { return false };
         let entry = self.cache.entries.entry(place);
         // An entry that is being refreshed will be another one soon.
         if entry.is(FAILURE) || entry.is(REFRESHED) {
@@ -44,7 +51,7 @@ impl Engine {
         answer.until = until;
         answer.udp_size = self.settings.udp_size;
         answer.kind =
-            CommonAnswerKind { rcode: header::flags(entry.message()).rcode(), reason, ede: entry.ede() };
+            PacketCacheEntryKind { rcode: header::flags(entry.message()).rcode(), reason, ede: entry.ede() };
         true
     }
 
@@ -55,7 +62,7 @@ impl Engine {
         now: Instant,
         transport: ClientTransport,
         query: &[u8],
-        kind: CommonAnswerKind,
+        kind: PacketCacheEntryKind,
         hits: PacketCacheHits,
     ) {
         let all = hits.ipv4 + hits.ipv6;
@@ -72,7 +79,7 @@ impl Engine {
         }
         self.counters.durations(Span::ZERO, all);
         if let Ok(message) = Message::parse(query)
-            && let Some((place, _)) = self.find_common_entry(&message, now)
+            && let Some((place, _)) = self.find_packet_cache_entry(&message, now)
         {
             // A use in each interval of counting keeps an entry, as it keeps one that the engine itself answers from.
             entry::visit(self.cache.entries.entry_mut(place));
@@ -80,12 +87,13 @@ impl Engine {
     }
 
     /// The valid entry that is the complete answer to a query of any client; true if it is that of a client with DNS64.
-    fn find_common_entry(&self, message: &Message<'_>, now: Instant) -> Option<(Place, bool)> {
+    fn find_packet_cache_entry(&self, message: &Message<'_>, now: Instant) -> Option<(Place, bool)> {
         let settings = &self.settings;
         let (name, qtype, class) = (message.qname(), message.qtype(), message.qclass());
         let flags = message.flags();
         let has_odd_flags = flags.0 & !(Flags::RD.0 | Flags::AD.0) != 0;
-        if !self.answers_are_common || has_odd_flags || message.opt().is_some() || qtype == Type::ANY {
+        if !self.answers_suit_packet_caches || has_odd_flags || message.opt().is_some() || qtype == Type::ANY
+        {
             return None;
         }
         // Every client would do: the settings make no difference between them.
@@ -114,19 +122,19 @@ impl Engine {
 }
 
 /// Copies an entry with the header of an answer. Returns false if it is too long or has too many records.
-fn copy(entry: &Entry<'_>, query: &Message<'_>, trusted: bool, answer: &mut CommonAnswer) -> bool {
+fn copy(entry: &Entry<'_>, query: &Message<'_>, trusted: bool, answer: &mut PacketCacheEntry) -> bool {
     let message = entry.message();
-    if message.len() > COMMON_ANSWER {
+    if message.len() > PACKET_CACHE_ANSWER {
         return false;
     }
     answer.length = message.len();
     let frame = &mut answer.message[..message.len()];
     frame.copy_from_slice(message);
     let kept = header::flags(message);
-    let requestor = Requestor { flags: query.flags(), ..unlimited_requestor(QueryFlags::default(), &[]) };
-    let secure = trusted && kept.contains(Flags::AD) && requestor.wants_ad();
+    let params = ResponseParams { flags: query.flags(), ..unlimited_params(QueryFlags::default(), &[]) };
+    let secure = trusted && kept.contains(Flags::AD) && params.wants_ad();
     header::set_id(frame, 0);
-    header::set_flags(frame, requestor.flags(kept.rcode(), secure));
+    header::set_flags(frame, params.flags(kept.rcode(), secure));
     answer.records = 0;
     let lifetime = ((entry.expires() - entry.stored()).0 / 1_000_000_000).min(u64::from(u32::MAX)) as u32;
     for at in entry.ttls() {

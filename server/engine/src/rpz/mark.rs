@@ -3,7 +3,7 @@
 //! was made of, so neither the cache nor the answers that are copied for other clients have any.
 
 use crate::answer::builder::{Written, append_opt};
-use crate::answer::requestor::Requestor;
+use crate::answer::params::ResponseParams;
 use crate::local::record::LocalRecord;
 use std::sync::Arc;
 #[cfg(debug_assertions)]
@@ -41,23 +41,23 @@ impl PolicyMark {
     pub(crate) fn write(
         &self,
         frame: &mut [u8],
-        requestor: &Requestor<'_>,
-        write: impl FnOnce(&mut [u8], &Requestor<'_>) -> Written,
+        params: &ResponseParams<'_>,
+        write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
     ) -> Written {
-        let room = requestor.opt_octets(Some(self.ede)) - requestor.opt_octets(None);
-        let written = write(frame, &Requestor { limit: requestor.limit - room, ..*requestor });
-        self.add_to(frame, requestor, written)
+        let room = params.opt_octets(Some(self.ede)) - params.opt_octets(None);
+        let written = write(frame, &ResponseParams { limit: params.limit - room, ..*params });
+        self.add_to(frame, params, written)
     }
 
     /// Adds the marks to an answer whose last record is its OPT record. A failure is none of the rule, and has its own extended error.
     /// Synthesized addresses stay marked as such.
-    fn add_to(&self, frame: &mut [u8], requestor: &Requestor<'_>, written: Written) -> Written {
+    fn add_to(&self, frame: &mut [u8], params: &ResponseParams<'_>, written: Written) -> Written {
         if !matches!(written.rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
             return written;
         }
         let ede = Some(written.ede.filter(|&code| code == ede::SYNTHESIZED).unwrap_or(self.ede));
-        let mut end = written.len - requestor.opt_octets(written.ede);
-        let room = requestor.limit.min(frame.len()) - requestor.opt_octets(ede);
+        let mut end = written.len - params.opt_octets(written.ede);
+        let room = params.limit.min(frame.len()) - params.opt_octets(ede);
         let LocalRecord { owner, rtype, ttl, rdata } = &*self.soa;
         let fields = [
             owner,
@@ -75,7 +75,7 @@ impl PolicyMark {
             let additional = header::arcount(frame) + 1;
             header::set_arcount(frame, additional);
         }
-        let len = end + append_opt(&mut frame[end..], requestor, written.rcode, ede);
-        Written { len, ede: requestor.edns.and(ede), ..written }
+        let len = end + append_opt(&mut frame[end..], params, written.rcode, ede);
+        Written { len, ede: params.edns.and(ede), ..written }
     }
 }

@@ -1,6 +1,6 @@
 //! Response policy zones (RPZ, draft-vixie-dnsop-dns-rpz-00): triggers, precedence, actions, and the replies they make.
 //!
-//! Nothing here knows waiters, upstreams or the cache. `resolve/rpz.rs` applies the rules to questions and replies.
+//! Nothing here knows pending queries, upstreams or the cache. `resolve/rpz.rs` applies the rules to questions and replies.
 //!
 //! Read `table.rs` first: triggers and their precedence. `zone_record.rs` makes rules of the records of a zone, `response.rs` writes
 //! replies by a rule, `mark.rs` marks the answers, and `source.rs` says where a rule comes from.

@@ -265,8 +265,8 @@ fn network(parts: &[&[u8]]) -> Result<Network, RpzRecordError> {
     } else {
         // `zz` stands for one run of zeros, like `::`.
         let (low, high) = gap.map_or((parts, [].as_slice()), |gap| (&parts[..gap], &parts[gap + 1..]));
-        let left_out = 8usize.checked_sub(low.len() + high.len());
-        let zeros = left_out.filter(|&zeros| (zeros > 0) == gap.is_some()).unwrap_or(usize::MAX);
+        let omitted = 8usize.checked_sub(low.len() + high.len());
+        let zeros = omitted.filter(|&zeros| (zeros > 0) == gap.is_some()).unwrap_or(usize::MAX);
         let words =
             |parts: &[&[u8]]| parts.iter().rev().map(|part| number(part, 16)).collect::<Option<Vec<_>>>();
         match (words(high), words(low)) {

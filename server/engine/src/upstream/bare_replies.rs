@@ -6,7 +6,7 @@
 //! - Over UDP it is never an answer, ends no question and changes nothing that is known about its server. FORMERR, NOTIMP and TC ask for
 //!   another form of the query: without EDNS, or over TCP. A forger who guesses port and ID gains a query without EDNS to a server that
 //!   has not shown EDNS or cookies, and whose reply must fit in everything, or a query over TCP. All other codes are ignored.
-//! - Over TCP and TLS nobody but the upstream has sent it: it is a failure of the try, whatever its code. NOERROR and BADVERS without a
+//! - Over TCP and TLS nobody but the upstream has sent it: it is a failure of the attempt, whatever its code. NOERROR and BADVERS without a
 //!   question are no answer either.
 //!
 //! A server that sends an OPT record knows EDNS (RFC 6891 section 7), so its FORMERR does not ask for a query without it.
@@ -19,7 +19,7 @@ use crate::message::question::QueryFlags;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
-use crate::upstream::in_flight::{Attempt, FlightState};
+use crate::upstream::in_flight::{Attempt, OutboundQueryState};
 use crate::upstream::receive::Received;
 use wire::header::{self, Flags};
 use wire::{OPT_LEN, Rcode, Type};
@@ -43,17 +43,17 @@ impl Upstream {
             counters.count(Counter::DroppedMalformedReply);
             return Received::Nothing;
         };
-        let flight = &self.flights[index];
-        let attempt = flight.attempts[place];
+        let outbound = &self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
         let over_udp = self.links.transport(via) == Transport::Udp;
-        if over_udp && (flight.over_tcp || place < usize::from(flight.doubt.first)) {
+        if over_udp && (outbound.over_stream || place < usize::from(outbound.doubt.first)) {
             // As for a reply with a question: over UDP it is too late, or comes from a third party.
             counters.count(Counter::SuspectAbandoned);
             return Received::Nothing;
         }
         let (flags, rcode) = (header::flags(bytes), header::flags(bytes).rcode());
         let is_cut = flags.contains(Flags::TC);
-        let is_probe = flight.query_flags.has(QueryFlags::PROBE);
+        let is_probe = outbound.query_flags.has(QueryFlags::PROBE);
         // The query without EDNS may be on its way already; then this reply asks for nothing new.
         let went_without = |other: &Attempt| {
             other.server == attempt.server && !other.with_opt && other.link != Link::NOWHERE
@@ -61,16 +61,16 @@ impl Upstream {
         let asks_without_edns = matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
             && attempt.with_opt
             && !has_opt
-            && (flight.is_wanted() || is_probe)
-            && !(over_udp && flight.attempts().iter().any(went_without));
+            && (outbound.is_wanted() || is_probe)
+            && !(over_udp && outbound.attempts().iter().any(went_without));
         if over_udp && (is_probe || !is_cut && !asks_without_edns) {
             counters.count(Counter::DroppedMalformedReply);
             return Received::Nothing;
         }
-        out.trace(Subject::Flight(index), || TraceEvent::RepliedBare(rcode, is_cut));
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::RepliedBare(rcode, is_cut));
         if over_udp && is_cut {
             // It needs no more than an ID to be forged, so there is a way back.
-            self.flights[index].doubt.raise(attempt.server);
+            self.outbound_queries[index].doubt.raise(attempt.server);
             self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, counters, out);
             return Received::Nothing;
         }
@@ -80,12 +80,12 @@ impl Upstream {
         if asks_without_edns {
             self.retry_without_edns(index, place, now, counters, out);
             // Over UDP it is no failure of its server.
-            self.flights[index].attempts[place].failed = attempt.failed || !over_udp;
+            self.outbound_queries[index].attempts[place].failed = attempt.failed || !over_udp;
             return Received::Nothing;
         }
-        self.flights[index].attempts[place].failed = true;
+        self.outbound_queries[index].attempts[place].failed = true;
         let is_error = !is_cut && !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
-        let error = if is_error { Cause::Replied(rcode) } else { Cause::Useless };
+        let error = if is_error { Cause::Replied(rcode) } else { Cause::Unusable };
         self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
         if is_probe {
             let jitter = self.random.bits();
@@ -95,16 +95,18 @@ impl Upstream {
         self.ask_another(index, attempt.server, now, counters, out).unwrap_or(Received::Failed(index))
     }
 
-    /// Finds the question and the try whose query went over a link with this ID.
+    /// Finds the question and the attempt whose query went over a link with this ID.
     fn query_with_id(&self, via: Link, id: u16) -> Option<(Index, usize)> {
         let issued = (0..).map_while(|place| self.links.issued_at(via, place));
         let mut asked = issued.filter(|&(issued, index)| {
-            issued == id && index < self.flights.slab.touched() && self.flights[index].has_asked(via, id)
+            issued == id
+                && index < self.outbound_queries.slab.touched()
+                && self.outbound_queries[index].has_asked(via, id)
         });
         let (_, index) = asked.next()?;
-        let flight = &self.flights[index];
-        let place = flight.attempts().iter().position(|attempt| attempt.link == via && attempt.id == id)?;
-        (flight.state == FlightState::Asked).then_some((index, place))
+        let outbound = &self.outbound_queries[index];
+        let place = outbound.attempts().iter().position(|attempt| attempt.link == via && attempt.id == id)?;
+        (outbound.state == OutboundQueryState::Asked).then_some((index, place))
     }
 }
 

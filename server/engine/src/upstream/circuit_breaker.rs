@@ -1,7 +1,7 @@
 //! Circuit breaker of one upstream server: decides if the server gets queries, and probes a server that is silent or fails.
 //!
 //! ```text
-//! closed    -- 8 tries in a row without a reply -------------> half-open   asked last; probed at once
+//! closed    -- 8 attempts in a row without a reply -------------> half-open   asked last; probed at once
 //!           -- 2 refusals (ICMP errors, no route) in a row --> open
 //!           -- 8 failures in a row that others answer well --> failing     asked last; its failures cause no failover
 //! half-open -- a reply of any kind --------------------------> closed
@@ -10,7 +10,7 @@
 //! failing   -- an answer that is no failure -----------------> closed
 //! ```
 //!
-//! A probe is a question in flight of its own: it asks for the root every half second until the ceiling of a try is over. The
+//! A probe is a question in flight of its own: it asks for the root every half second until the ceiling of an attempt is over. The
 //! next probe begins after that, so there is one at a time, and replies of a server that has become slow count, too. While other
 //! servers replace a dead one, the pause between its probes doubles up to `LONGEST_PAUSE`; where all servers of a group are dead
 //! there is no pause. All pauses have jitter; otherwise all workers would query a server at the moment of its recovery.
@@ -19,7 +19,7 @@
 //! closed: the errors may be about the names. It is probed, too, and if that fails as well, operators hear of it.
 //!
 //! The state of a server that received no query for a while is unknown. So the first timeout of another server of its group
-//! makes Sixfold probe such idle servers (`ServerGroups::probe_idle_servers`): a question has few tries, and they must not go to
+//! makes Sixfold probe such idle servers (`ForwardZones::probe_idle_servers`): a question has few attempts, and they must not go to
 //! one dead server after another.
 
 use crate::base::time::{Instant, Span};
@@ -30,7 +30,7 @@ use wire::Rcode;
 /// Tries without a reply in a row after which a server is probed. A few names whose authoritative servers are silent look like a
 /// silent upstream, and must not make all upstreams seem dead.
 pub(crate) const SILENT_TRIES: u32 = 8;
-/// Weight of a refused connection or an ICMP error, in silent tries: the second one in a row decides.
+/// Weight of a refused connection or an ICMP error, in silent attempts: the second one in a row decides.
 const REFUSAL: u32 = 4;
 /// Failures in a row of names that another server answered, after which a server is asked last. A server that refuses
 /// everything, or whose own upstreams are gone, would cost every question a round trip.
@@ -72,7 +72,7 @@ pub(crate) struct CircuitBreaker {
     opened: Instant,
     /// The breaker has opened since [`CircuitBreaker::take_has_opened`].
     has_opened: bool,
-    /// The latest tries without a reply. Their row begins with the first one after a reply.
+    /// The latest attempts without a reply. Their row begins with the first one after a reply.
     silence: Row,
     /// The latest replies with errors. Their row begins with the first one after an answer.
     errors: Row,
@@ -112,7 +112,7 @@ pub enum Cause {
     /// A reply with this RCODE, which is an error.
     Replied(Rcode),
     /// A reply that is no answer: a referral, nothing at all, or a reply that is truncated over TCP.
-    Useless,
+    Unusable,
 }
 
 impl Cause {
@@ -124,7 +124,7 @@ impl Cause {
             Cause::Replied(Rcode::SERVFAIL) => "servfail",
             Cause::Replied(Rcode::REFUSED) => "refused",
             Cause::Replied(_) => "error",
-            Cause::Useless => "useless",
+            Cause::Unusable => "unusable",
         }
     }
 }
@@ -135,7 +135,7 @@ impl fmt::Display for Cause {
             Cause::Silent => f.write_str("no reply"),
             Cause::Unreachable(reason) => write!(f, "{reason}"),
             Cause::Replied(rcode) => write!(f, "it replies {rcode}"),
-            Cause::Useless => f.write_str("its replies are no answers (it does not resolve)"),
+            Cause::Unusable => f.write_str("its replies are no answers (it does not resolve)"),
         }
     }
 }
@@ -206,11 +206,11 @@ impl CircuitBreaker {
         self.dead
     }
 
-    /// Handicap of the server when one is chosen, in tries.
+    /// Handicap of the server when one is chosen, in attempts.
     #[inline]
     pub fn handicap(&self) -> u32 {
         match () {
-            // A server that is alive, with one silent try, comes before a dead one; with two silent tries it comes after it.
+            // A server that is alive, with one silent attempt, comes before a dead one; with two silent attempts it comes after it.
             () if self.dead => 2,
             () if self.suspected || self.failing => 1,
             () => 0,
@@ -247,7 +247,7 @@ impl CircuitBreaker {
         core::mem::take(&mut self.dead)
     }
 
-    /// Records a try without a reply in time.
+    /// Records an attempt without a reply in time.
     pub fn on_timeout(&mut self, now: Instant) {
         self.note_silence(Cause::Silent, now);
         self.silent_tries = self.silent_tries.saturating_add(1);
@@ -385,7 +385,7 @@ impl CircuitBreaker {
         self.errors_in_row >= ERRORS_ONLY
     }
 
-    /// Records a try without a reply for operators.
+    /// Records an attempt without a reply for operators.
     fn note_silence(&mut self, cause: Cause, now: Instant) {
         self.silence.add(self.silent_tries == 0 && !self.dead, cause, now);
     }
@@ -393,7 +393,7 @@ impl CircuitBreaker {
     /// Opens the breaker: the server counts as dead.
     fn open(&mut self, now: Instant) {
         if self.silent_tries == 0 {
-            // A server that was idle: the probe is its first try without a reply.
+            // A server that was idle: the probe is its first attempt without a reply.
             self.note_silence(Cause::Silent, now);
         }
         self.dead = true;

@@ -44,9 +44,9 @@ pub struct UpstreamConfig {
     pub zones: Vec<ForwardZone>,
     /// Selection within a group.
     pub select: Select,
-    /// Ceiling for the timeout of one try.
+    /// Ceiling for the timeout of one attempt.
     pub timeout: Span,
-    /// Number of tries of one question, over all forwarders: 1 to [`crate::limits::TRIES`].
+    /// Number of attempts of one question, over all forwarders: 1 to [`crate::limits::TRIES`].
     pub tries: u8,
     /// Transport of queries to forwarders that are not in `tls`: UDP or TCP.
     pub transport: Transport,
@@ -59,7 +59,7 @@ pub struct UpstreamConfig {
 }
 
 impl UpstreamConfig {
-    /// Longest time that all tries of one question take.
+    /// Longest time that all attempts of one question take.
     pub fn longest(&self) -> Span {
         Span(self.timeout.0.saturating_mul(u64::from(self.tries)))
     }
@@ -68,9 +68,9 @@ impl UpstreamConfig {
 /// The values of the configuration that every query needs, copied at each reload.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parameters {
-    /// Number of tries of one question.
+    /// Number of attempts of one question.
     pub tries: u8,
-    /// Ceiling for the timeout of one try.
+    /// Ceiling for the timeout of one attempt.
     pub timeout: Span,
     /// Transport of queries.
     pub transport: Transport,

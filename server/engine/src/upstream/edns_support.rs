@@ -11,7 +11,7 @@
 //! - A server does not support EDNS: counts for the question at hand. If a server answers four questions in a row only without
 //!   an OPT record, and no question with one meanwhile, OPT is suspended for ten minutes. So one forged FORMERR turns nothing
 //!   off, and a server that never replies with EDNS has none to lose. Over TCP and TLS, where nobody can forge, one question is enough.
-//! - Silence counts only as a last resort: if the server has not shown EDNS, the last try of a question goes without an OPT
+//! - Silence counts only as a last resort: if the server has not shown EDNS, the last attempt of a question goes without an OPT
 //!   record. With `upstream.tries = 1` there is no such try.
 //!
 //! An answer to a query without an OPT record has no signatures. It goes to clients that asked for them (DO), but is not cached

@@ -1,4 +1,4 @@
-//! Fallbacks of one try: over TCP, without EDNS, without a cookie or with a new one, without the client subnet.
+//! Fallbacks of one attempt: over TCP, without EDNS, without a cookie or with a new one, without the client subnet.
 //!
 //! A server's reply may ask for that (BADCOOKIE, FORMERR, REFUSED, TC), or a reply may look forged. All fallbacks end in
 //! [`Upstream::retry_as`]: the query goes to the server again, and does not count as a further try.
@@ -15,7 +15,7 @@ use crate::upstream::suspicion::Mismatch;
 use wire::{Message, Opt, Rcode};
 
 impl Upstream {
-    /// Sends the current try again to a server in the form that the question's flags say now. `reason` counts it.
+    /// Sends the current attempt again to a server in the form that the question's flags say now. `reason` counts it.
     fn retry_as(
         &mut self,
         index: Index,
@@ -25,12 +25,12 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let flight = &mut self.flights[index];
-        flight.tries = flight.tries.saturating_sub(1);
+        let outbound = &mut self.outbound_queries[index];
+        outbound.tries = outbound.tries.saturating_sub(1);
         counters.count(reason);
-        if flight.doubt.compares && flight.doubt.server == server && !flight.over_tcp {
+        if outbound.doubt.compares && outbound.doubt.server == server && !outbound.over_stream {
             // What was agreed on asks for another form, whose replies are compared anew.
-            flight.doubt.agreeing = 0;
+            outbound.doubt.agreeing = 0;
             return self.send_to_compare(index, server, now, counters, out);
         }
         self.send_to(index, server, now, counters, out);
@@ -47,7 +47,7 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        self.flights[index].over_tcp = true;
+        self.outbound_queries[index].over_stream = true;
         self.retry_as(index, server, reason, now, counters, out);
     }
 
@@ -65,7 +65,7 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let attempt = self.flights[index].attempts[place];
+        let attempt = self.outbound_queries[index].attempts[place];
         let ours = self.links.cookie(attempt.link);
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         let cookies = &mut self.servers.list[usize::from(attempt.server)].cookies;
@@ -81,7 +81,7 @@ impl Upstream {
                 }
             }
             None => {
-                if self.flights[index].cookie_missing {
+                if self.outbound_queries[index].cookie_missing {
                     cookies.stop_expecting(now);
                     counters.count(Counter::UpstreamCookieLost);
                 }
@@ -90,7 +90,7 @@ impl Upstream {
         }
         counters.count(Counter::SuspectCookie);
         if over_udp {
-            self.flights[index].cookie_missing = true;
+            self.outbound_queries[index].cookie_missing = true;
             if cookies.was_returned_lately(now) {
                 self.suspect(index, attempt.server, now, counters, out);
                 return false;
@@ -115,18 +115,18 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let flight = &mut self.flights[index];
-        let attempt = &mut flight.attempts[place];
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = &mut outbound.attempts[place];
         attempt.failed = true;
         let (server, with_subnet) = (attempt.server, attempt.with_subnet);
-        // Of several tries, the first that is not understood is enough; the query without the cookie is on its way.
-        if core::mem::replace(&mut flight.without_cookie, true) {
+        // Of several attempts, the first that is not understood is enough; the query without the cookie is on its way.
+        if core::mem::replace(&mut outbound.without_cookie, true) {
             return;
         }
         if with_subnet {
             // A server that does not know one option does not know the other.
-            flight.without_subnet = true;
-            flight.scope = 0;
+            outbound.without_subnet = true;
+            outbound.scope = 0;
             counters.count(Counter::SubnetRefused);
         }
         self.retry_as(index, server, Counter::UpstreamCookieRefused, now, counters, out);
@@ -146,9 +146,9 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let flight = &mut self.flights[index];
-        let attempt = flight.attempts[place];
-        let wanted = flight.is_wanted();
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
+        let wanted = outbound.is_wanted();
         match message.rcode() {
             Rcode::FORMERR if attempt.with_cookie && wanted => {
                 if message.opt().as_ref().and_then(cookie::first).is_some() {
@@ -158,8 +158,8 @@ impl Upstream {
                 true
             }
             Rcode::BADCOOKIE if wanted && self.links.transport(attempt.link) == Transport::Udp => {
-                flight.attempts[place].failed = true;
-                if attempt.with_cookie && !core::mem::replace(&mut flight.cookie_renewed, true) {
+                outbound.attempts[place].failed = true;
+                if attempt.with_cookie && !core::mem::replace(&mut outbound.cookie_renewed, true) {
                     let reason = Counter::UpstreamCookieRenewed;
                     self.retry_as(index, attempt.server, reason, now, counters, out);
                 } else {
@@ -172,10 +172,10 @@ impl Upstream {
                     other.server == attempt.server && other.with_cookie && !other.with_subnet && other.failed
                 };
                 let cookies = &mut self.servers.list[usize::from(attempt.server)].cookies;
-                if flight.without_cookie
+                if outbound.without_cookie
                     && !attempt.with_cookie
                     && rcode != Rcode::FORMERR
-                    && flight.attempts().iter().any(failed_with)
+                    && outbound.attempts().iter().any(failed_with)
                 {
                     cookies.note_formerr(now);
                 } else if attempt.with_cookie && rcode != Rcode::FORMERR {
@@ -197,15 +197,15 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let flight = &mut self.flights[index];
-        let attempt = flight.attempts[place];
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
         let edns = &mut self.servers.list[usize::from(attempt.server)].edns;
         let is_failure = matches!(message.rcode(), Rcode::FORMERR | Rcode::NOTIMP);
         if !attempt.with_opt {
             let needed = |other: &&Attempt| {
                 other.server == attempt.server && other.with_opt && other.sent < attempt.sent
             };
-            if !is_failure && let Some(refused) = flight.attempts().iter().rfind(needed) {
+            if !is_failure && let Some(refused) = outbound.attempts().iter().rfind(needed) {
                 // Both replies came over streams.
                 let links = &self.links;
                 let is_stream = |link| links.is_open(link) && links.transport(link).is_stream();
@@ -220,7 +220,7 @@ impl Upstream {
             edns.on_edns(now);
             return false;
         }
-        if !is_failure || !flight.is_wanted() {
+        if !is_failure || !outbound.is_wanted() {
             return false;
         }
         self.retry_without_edns(index, place, now, counters, out);
@@ -238,9 +238,9 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let flight = &mut self.flights[index];
-        let attempt = flight.attempts[place];
-        flight.attempts[place].failed = true;
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
+        outbound.attempts[place].failed = true;
         let Server { edns, cookies, .. } = &mut self.servers.list[usize::from(attempt.server)];
         if edns.is_known(now) || cookies.is_expected() {
             if self.links.transport(attempt.link) == Transport::Udp {
@@ -249,8 +249,8 @@ impl Upstream {
             }
             edns.clear_known();
         }
-        // Of several tries, the first that is not understood is enough; the query without the record is on its way.
-        if !core::mem::replace(&mut flight.without_edns, true) {
+        // Of several attempts, the first that is not understood is enough; the query without the record is on its way.
+        if !core::mem::replace(&mut outbound.without_edns, true) {
             self.retry_as(index, attempt.server, Counter::EdnsRefused, now, counters, out);
         }
     }
@@ -267,10 +267,10 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let flight = &mut self.flights[index];
-        let attempt = flight.attempts[place];
-        if let Some(scope) = flight.subnet.map_or(Some(0), |subnet| subnet.scope_of_reply(message)) {
-            flight.scope = scope;
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
+        if let Some(scope) = outbound.subnet.map_or(Some(0), |subnet| subnet.scope_of_reply(message)) {
+            outbound.scope = scope;
             return true;
         }
         counters.count(Counter::SuspectSubnet);
@@ -295,17 +295,17 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let flight = &mut self.flights[index];
+        let outbound = &mut self.outbound_queries[index];
         let unwanted = matches!(message.rcode(), Rcode::REFUSED | Rcode::FORMERR);
-        if !unwanted || !flight.is_wanted() {
+        if !unwanted || !outbound.is_wanted() {
             return false;
         }
-        flight.attempts[place].failed = true;
-        // Of several tries, the first that is refused is enough; the query without the subnet is on its way.
-        if !flight.without_subnet {
-            flight.without_subnet = true;
-            flight.scope = 0;
-            let server = flight.attempts[place].server;
+        outbound.attempts[place].failed = true;
+        // Of several attempts, the first that is refused is enough; the query without the subnet is on its way.
+        if !outbound.without_subnet {
+            outbound.without_subnet = true;
+            outbound.scope = 0;
+            let server = outbound.attempts[place].server;
             self.retry_as(index, server, Counter::SubnetRefused, now, counters, out);
         }
         true

@@ -17,7 +17,7 @@ use crate::upstream::links::Release;
 use crate::upstream::suspicion::Doubt;
 use wire::{Class, Type};
 
-/// One try: a query to one server.
+/// One attempt: a query to one server.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
     /// Link of the query.
@@ -30,13 +30,13 @@ pub struct Attempt {
     pub sent: Instant,
     /// The query could not be sent, or its reply reports a failure.
     pub failed: bool,
-    /// The query has the flight's client subnet.
+    /// The query has the outbound query's client subnet.
     pub with_subnet: bool,
     /// The query has a cookie.
     pub with_cookie: bool,
     /// The query has an OPT record.
     pub with_opt: bool,
-    /// The query has the flight's letter case, which the reply must repeat.
+    /// The query has the outbound query's letter case, which the reply must repeat.
     pub with_case: bool,
     /// The query is a hedge: it repeats a query that may still be answered (`retry_budget.rs`).
     pub is_hedge: bool,
@@ -57,7 +57,7 @@ impl Attempt {
         is_hedge: false,
     };
 
-    /// A try that no question has made, for freed records.
+    /// An attempt that no question has made, for freed records.
     #[cfg(debug_assertions)]
     const POISON: Attempt = Attempt {
         link: Link::NOWHERE,
@@ -73,34 +73,34 @@ impl Attempt {
     };
 }
 
-/// State of a flight.
+/// State of an outbound query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum FlightState {
+pub enum OutboundQueryState {
     /// The slot is free.
     #[default]
     Free,
     /// Queries were sent, and the question is not answered.
     Asked,
-    /// The question is over, and its outcome is parked for clients whose AAAA leg is not decided.
+    /// The question is over, and its outcome is parked for clients whose AAAA lookup is not decided.
     Completed,
 }
 
 /// One question in flight.
 ///
 /// The fields lie in the order in which they are written here: a question over UDP that the first server answers touches those before
-/// `subnet`, the beginning of the name, and the first try. Type and class do not lie side by side, as in a [`Question`]. A flight does not
-/// begin with a cache line: that would cost 4 MiB for two flights of each of 65,536 pending queries.
+/// `subnet`, the beginning of the name, and the first attempt. Type and class do not lie side by side, as in a [`Question`]. An outbound query does not
+/// begin with a cache line: that would cost 4 MiB for two outbound queries of each of 65,536 pending queries.
 #[repr(C)]
 #[cfg_attr(test, derive(Debug))]
-pub struct Flight {
+pub struct OutboundQuery {
     /// Hash of the name.
     pub hash: u64,
-    /// Next flight in the same hash bucket.
+    /// Next outbound query in the same hash bucket.
     next_in_bucket: Index,
     /// QTYPE.
     pub qtype: Type,
-    /// State of the flight.
-    pub state: FlightState,
+    /// State of the outbound query.
+    pub state: OutboundQueryState,
     /// Flags of the question.
     pub query_flags: QueryFlags,
     /// QCLASS.
@@ -108,10 +108,10 @@ pub struct Flight {
     /// Length of the name in octets.
     pub name_len: u8,
     /// Queries go over TCP, or over TLS to servers with TLS.
-    pub over_tcp: bool,
-    /// A stalled connection has cost half a try; the next one costs the other half.
-    pub half_try: bool,
-    /// The query of the current try could not be sent.
+    pub over_stream: bool,
+    /// A stalled connection has cost half an attempt; the next one costs the other half.
+    pub half_attempt: bool,
+    /// The query of the current attempt could not be sent.
     pub send_failed: bool,
     /// Queries go without the client subnet from now on, because an upstream refused it.
     pub without_subnet: bool,
@@ -119,21 +119,21 @@ pub struct Flight {
     pub without_cookie: bool,
     /// Queries go without an OPT record from now on, because an upstream did not understand it.
     pub without_edns: bool,
-    /// The next try is a hedge: it repeats a query whose reply is only late (`retry_budget.rs`).
+    /// The next attempt is a hedge: it repeats a query whose reply is only late (`retry_budget.rs`).
     pub next_is_hedge: bool,
     /// A hedge was deferred for lack of a token.
     pub hedge_deferred: bool,
-    /// The current try is late, and its wait was extended.
+    /// The current attempt is late, and its wait was extended.
     pub extended_wait: bool,
-    /// The connection of the current try is lost, and the question waits until another one may be accepted.
+    /// The connection of the current attempt is lost, and the question waits until another one may be accepted.
     pub reconnects: bool,
     /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
-    pub is_private: bool,
+    pub lacks_dnssec_records: bool,
     /// A query with a renewed cookie was sent after BADCOOKIE.
     pub cookie_renewed: bool,
     /// A reply over UDP lacked the cookie.
     pub cookie_missing: bool,
-    /// Number of tries so far.
+    /// Number of attempts so far.
     pub tries: u8,
     /// Number of used places in `attempts`.
     pub attempts_len: u8,
@@ -141,24 +141,24 @@ pub struct Flight {
     pub scope: u8,
     /// Connections that have brought replies, and that the question lost.
     pub lost_connections: u8,
-    /// First waiter: a client query that waits for the reply.
-    pub waiters: Index,
-    /// Number of client queries that wait for another flight and will read the outcome of this one.
-    pub references: u32,
-    /// Number of the server group that the name belonged to when the flight began.
+    /// First pending query: a client query that waits for the reply.
+    pub pending_queries: Index,
+    /// Number of client queries that wait for another outbound query and will read the outcome of this one.
+    pub early_a_users: u32,
+    /// Number of the server group that the name belonged to when the outbound query began.
     pub group: u32,
-    /// Flush epoch of the cache when the flight began.
+    /// Flush epoch of the cache when the outbound query began.
     pub flush_epoch: u32,
     /// Index of the parked reply. [`NONE`]: the question failed.
     /// [`NOT_PARKED`](crate::upstream::parked_replies::NOT_PARKED): there was no room for the reply.
     pub parked: Index,
-    /// Deadline of the current try.
+    /// Deadline of the current attempt.
     pub deadline: Instant,
     /// Hook of the timer wheel.
     pub hook: Hook,
-    /// Time at which the A leg is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first try failed).
+    /// Time at which the A lookup is asked as well (for an AAAA question with `lookup = "stagger"`, or whose first attempt failed).
     pub stagger: Option<Instant>,
-    /// Time at which the query is repeated during the wait for the reply to the last try.
+    /// Time at which the query is repeated during the wait for the reply to the last attempt.
     pub repeat_at: Option<Instant>,
     /// Client response timer: the time at which clients get expired data if there is any (RFC 8767 section 5).
     pub client_response_timer: Option<Instant>,
@@ -170,15 +170,15 @@ pub struct Flight {
     pub subnet: Option<Subnet>,
     /// The name in wire form, in the letter case of the queries over UDP (0x20).
     pub name: [u8; 256],
-    /// The tries, `attempts_len` of them.
+    /// The attempts, `attempts_len` of them.
     pub attempts: [Attempt; ATTEMPTS],
 }
 
-impl Default for Flight {
-    fn default() -> Flight {
-        Flight {
-            state: FlightState::Free,
-            over_tcp: false,
+impl Default for OutboundQuery {
+    fn default() -> OutboundQuery {
+        OutboundQuery {
+            state: OutboundQueryState::Free,
+            over_stream: false,
             send_failed: false,
             without_subnet: false,
             without_cookie: false,
@@ -187,11 +187,11 @@ impl Default for Flight {
             hedge_deferred: false,
             extended_wait: false,
             reconnects: false,
-            half_try: false,
+            half_attempt: false,
             lost_at: None,
             lost_connections: 0,
             doubt: Doubt::default(),
-            is_private: false,
+            lacks_dnssec_records: false,
             cookie_renewed: false,
             cookie_missing: false,
             tries: 0,
@@ -209,8 +209,8 @@ impl Default for Flight {
             stagger: None,
             repeat_at: None,
             client_response_timer: None,
-            waiters: NONE,
-            references: 0,
+            pending_queries: NONE,
+            early_a_users: 0,
             group: 0,
             flush_epoch: 0,
             parked: NONE,
@@ -220,12 +220,12 @@ impl Default for Flight {
     }
 }
 
-impl Record for Flight {
+impl Record for OutboundQuery {
     #[cfg(debug_assertions)]
     fn poison(&mut self) {
         // Walks over the table read the state, and the timer wheel its hook.
-        let Flight { state, hook, .. } = *self;
-        *self = Flight {
+        let OutboundQuery { state, hook, .. } = *self;
+        *self = OutboundQuery {
             state,
             hook,
             hash: u64::MAX,
@@ -234,8 +234,8 @@ impl Record for Flight {
             query_flags: QueryFlags::PROBE,
             class: Class(u16::MAX),
             name_len: u8::MAX,
-            over_tcp: true,
-            half_try: true,
+            over_stream: true,
+            half_attempt: true,
             send_failed: true,
             without_subnet: true,
             without_cookie: true,
@@ -244,15 +244,15 @@ impl Record for Flight {
             hedge_deferred: true,
             extended_wait: true,
             reconnects: true,
-            is_private: true,
+            lacks_dnssec_records: true,
             cookie_renewed: true,
             cookie_missing: true,
             tries: u8::MAX,
             attempts_len: u8::MAX,
             scope: u8::MAX,
             lost_connections: u8::MAX,
-            waiters: NONE - 1,
-            references: u32::MAX / 2,
+            pending_queries: NONE - 1,
+            early_a_users: u32::MAX / 2,
             group: u32::MAX,
             flush_epoch: u32::MAX,
             parked: 0,
@@ -269,7 +269,7 @@ impl Record for Flight {
     }
 }
 
-impl Flight {
+impl OutboundQuery {
     /// Makes a used slot a new question, whose letters get their case from `letters`. Every field is named, so the compiler tells of a
     /// new one that nothing sets: what a question leaves in its slot must not reach the next one.
     #[inline(always)]
@@ -277,22 +277,22 @@ impl Flight {
         &mut self,
         question: &Question<'_>,
         letters: u64,
-        goes_over_tcp: bool,
+        goes_over_stream: bool,
         group_number: u32,
         epoch: u32,
     ) {
-        let Flight {
+        let OutboundQuery {
             name,
             name_len,
             state,
             send_failed,
-            over_tcp,
+            over_stream,
             tries,
             attempts_len,
             query_flags,
             subnet,
             scope,
-            half_try,
+            half_attempt,
             without_subnet,
             without_cookie,
             without_edns,
@@ -303,7 +303,7 @@ impl Flight {
             lost_at,
             lost_connections,
             doubt,
-            is_private,
+            lacks_dnssec_records,
             cookie_renewed,
             cookie_missing,
             qtype,
@@ -314,10 +314,10 @@ impl Flight {
             client_response_timer,
             group,
             flush_epoch,
-            waiters,
-            references,
+            pending_queries,
+            early_a_users,
             parked,
-            // Set by `Flights::insert`, `set_deadline` and the timer wheel.
+            // Set by `OutboundQueries::insert`, `set_deadline` and the timer wheel.
             next_in_bucket: _,
             deadline: _,
             hook: _,
@@ -328,15 +328,15 @@ impl Flight {
         // the processor's store buffer.
         mix_case(question.name, letters, name);
         *name_len = question.name.len() as u8;
-        *state = FlightState::Asked;
+        *state = OutboundQueryState::Asked;
         *send_failed = false;
-        *over_tcp = goes_over_tcp;
+        *over_stream = goes_over_stream;
         *tries = 0;
         *attempts_len = 0;
         *query_flags = question.query_flags;
         *subnet = question.subnet.copied();
         *scope = 0;
-        *half_try = false;
+        *half_attempt = false;
         *without_subnet = false;
         *without_cookie = false;
         *without_edns = false;
@@ -347,7 +347,7 @@ impl Flight {
         *lost_at = None;
         *lost_connections = 0;
         *doubt = Doubt::default();
-        *is_private = false;
+        *lacks_dnssec_records = false;
         *cookie_renewed = false;
         *cookie_missing = false;
         *qtype = question.qtype;
@@ -358,8 +358,8 @@ impl Flight {
         *client_response_timer = None;
         *group = group_number;
         *flush_epoch = epoch;
-        *waiters = NONE;
-        *references = 0;
+        *pending_queries = NONE;
+        *early_a_users = 0;
         *parked = NONE;
     }
 
@@ -381,7 +381,7 @@ impl Flight {
         ForwardKey { name: self.name(), qtype: self.qtype }
     }
 
-    /// The question of the flight.
+    /// The question of the outbound query.
     #[inline]
     pub fn question(&self) -> Question<'_> {
         Question {
@@ -397,16 +397,16 @@ impl Flight {
     /// True if a client query waits for the outcome, or will read it.
     #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.waiters != NONE || self.references > 0
+        self.pending_queries != NONE || self.early_a_users > 0
     }
 
-    /// True if a try that may still be answered went over a link with this ID.
+    /// True if an attempt that may still be answered went over a link with this ID.
     pub fn has_asked(&self, link: Link, id: u16) -> bool {
-        self.state == FlightState::Asked
+        self.state == OutboundQueryState::Asked
             && self.attempts().iter().any(|attempt| attempt.link == link && attempt.id == id)
     }
 
-    /// The tries that may still be answered.
+    /// The attempts that may still be answered.
     #[inline]
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts[..self.attempts_len as usize]
@@ -414,10 +414,10 @@ impl Flight {
 }
 
 /// All questions in flight, and the hash table that joins equal questions.
-pub struct Flights {
-    /// The flights.
-    pub slab: Slab<Flight>,
-    /// First flight of each hash bucket.
+pub struct OutboundQueries {
+    /// The outbound queries.
+    pub slab: Slab<OutboundQuery>,
+    /// First outbound query of each hash bucket.
     buckets: Box<[Index]>,
     /// Flush epoch of the cache: the number of flushes so far.
     pub flush_epoch: u32,
@@ -425,20 +425,20 @@ pub struct Flights {
     shift: u32,
 }
 
-impl Hooks for Slab<Flight> {
+impl Hooks for Slab<OutboundQuery> {
     #[inline]
     fn hook(&mut self, index: Index) -> &mut Hook {
         &mut self[index].hook
     }
 }
 
-impl Flights {
-    /// Creates a table with room for `capacity` flights.
-    pub fn new(capacity: usize) -> Flights {
-        // A power of two, and at most one bucket for each flight: every question reads and writes a bucket somewhere in this table,
+impl OutboundQueries {
+    /// Creates a table with room for `capacity` outbound queries.
+    pub fn new(capacity: usize) -> OutboundQueries {
+        // A power of two, and at most one bucket for each outbound query: every question reads and writes a bucket somewhere in this table,
         // so a small table, which stays in the processor's cache, is worth more than short lists in a full one.
         let buckets = 1usize << capacity.max(2).ilog2();
-        Flights {
+        OutboundQueries {
             slab: Slab::new(capacity),
             buckets: vec![NONE; buckets].into(),
             flush_epoch: 0,
@@ -446,7 +446,7 @@ impl Flights {
         }
     }
 
-    /// True if the cache was flushed after a flight began: its reply may hold the data that was flushed.
+    /// True if the cache was flushed after an outbound query began: its reply may hold the data that was flushed.
     #[inline]
     pub fn predates_flush(&self, index: Index) -> bool {
         self.slab[index].flush_epoch != self.flush_epoch
@@ -463,43 +463,43 @@ impl Flights {
 
     /// Loads the bucket of a question of class IN. Returns something made of it.
     #[inline]
-    pub fn load(&self, hash: u64, qtype: Type) -> Index {
+    pub fn touch(&self, hash: u64, qtype: Type) -> Index {
         self.buckets[self.bucket(hash, qtype, Class::IN)]
     }
 
-    /// Finds the flight of an equal question.
+    /// Finds the outbound query of an equal question.
     #[inline]
     pub fn find(&self, question: &Question<'_>) -> Option<Index> {
         let mut index = self.buckets[self.bucket(question.hash, question.qtype, question.class)];
         while index != NONE {
-            let flight = &self.slab[index];
-            if flight.hash == question.hash
-                && flight.qtype == question.qtype
-                && flight.class == question.class
-                && flight.query_flags == question.query_flags
-                && flight.subnet.as_ref() == question.subnet
-                && wire::eq_ignore_case(flight.name(), question.name)
+            let outbound = &self.slab[index];
+            if outbound.hash == question.hash
+                && outbound.qtype == question.qtype
+                && outbound.class == question.class
+                && outbound.query_flags == question.query_flags
+                && outbound.subnet.as_ref() == question.subnet
+                && wire::eq_ignore_case(outbound.name(), question.name)
             {
                 return Some(index);
             }
-            index = flight.next_in_bucket;
+            index = outbound.next_in_bucket;
         }
         None
     }
 
-    /// Iterates over the candidates for a reply: all flights with this hash, type and class, and perhaps others with this hash.
+    /// Iterates over the candidates for a reply: all outbound queries with this hash, type and class, and perhaps others with this hash.
     #[inline]
     pub fn candidates(&self, hash: u64, qtype: Type, class: Class) -> Candidates<'_> {
-        Candidates { flights: self, hash, next: self.buckets[self.bucket(hash, qtype, class)] }
+        Candidates { outbound_queries: self, hash, next: self.buckets[self.bucket(hash, qtype, class)] }
     }
 
     #[inline]
     fn bucket_of(&self, index: Index) -> usize {
-        let Flight { hash, qtype, class, .. } = self.slab[index];
+        let OutboundQuery { hash, qtype, class, .. } = self.slab[index];
         self.bucket(hash, qtype, class)
     }
 
-    /// Inserts a flight into the table. There is always room; a flight must not be inserted twice.
+    /// Inserts an outbound query into the table. There is always room; an outbound query must not be inserted twice.
     #[inline]
     pub fn insert(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
@@ -507,7 +507,7 @@ impl Flights {
         self.buckets[bucket] = index;
     }
 
-    /// Removes a flight from the table: no question joins it and no reply finds it any more.
+    /// Removes an outbound query from the table: no question joins it and no reply finds it any more.
     #[inline]
     pub fn remove(&mut self, index: Index) {
         let bucket = self.bucket_of(index);
@@ -524,9 +524,9 @@ impl Flights {
     }
 }
 
-/// Iterator of [`Flights::candidates`].
+/// Iterator of [`OutboundQueries::candidates`].
 pub struct Candidates<'a> {
-    flights: &'a Flights,
+    outbound_queries: &'a OutboundQueries,
     hash: u64,
     next: Index,
 }
@@ -537,8 +537,8 @@ impl Iterator for Candidates<'_> {
     fn next(&mut self) -> Option<Index> {
         while self.next != NONE {
             let index = self.next;
-            self.next = self.flights.slab[index].next_in_bucket;
-            if self.flights.slab[index].hash == self.hash {
+            self.next = self.outbound_queries.slab[index].next_in_bucket;
+            if self.outbound_queries.slab[index].hash == self.hash {
                 return Some(index);
             }
         }
@@ -546,20 +546,21 @@ impl Iterator for Candidates<'_> {
     }
 }
 
-impl Flights {
+impl OutboundQueries {
     /// True if a question with a client subnet would exceed the limit of questions in flight that differ only in the subnet.
     #[cold]
     fn too_many_subnets(&self, question: &Question<'_>) -> bool {
         let mut others = 0;
         for index in self.candidates(question.hash, question.qtype, question.class) {
-            let flight = &self.slab[index];
-            if flight.subnet.is_some()
-                && question.qtype == flight.qtype
-                && flight.class == question.class
-                && wire::eq_ignore_case(flight.name(), question.name)
+            let outbound = &self.slab[index];
+            if outbound.subnet.is_some()
+                && question.qtype == outbound.qtype
+                && outbound.class == question.class
+                && wire::eq_ignore_case(outbound.name(), question.name)
             {
-                // The question joins an equal one, so it adds no flight.
-                if flight.subnet.as_ref() == question.subnet && question.query_flags == flight.query_flags {
+                // The question joins an equal one, so it adds no outbound query.
+                if outbound.subnet.as_ref() == question.subnet && question.query_flags == outbound.query_flags
+                {
                     return false;
                 }
                 others += 1;
@@ -569,59 +570,61 @@ impl Flights {
     }
 }
 
-impl core::ops::Index<Index> for Flights {
-    type Output = Flight;
+impl core::ops::Index<Index> for OutboundQueries {
+    type Output = OutboundQuery;
     #[inline]
-    fn index(&self, index: Index) -> &Flight {
+    fn index(&self, index: Index) -> &OutboundQuery {
         &self.slab[index]
     }
 }
 
-impl core::ops::IndexMut<Index> for Flights {
+impl core::ops::IndexMut<Index> for OutboundQueries {
     #[inline]
-    fn index_mut(&mut self, index: Index) -> &mut Flight {
+    fn index_mut(&mut self, index: Index) -> &mut OutboundQuery {
         &mut self.slab[index]
     }
 }
 
 impl Upstream {
-    /// Creates a flight in the table, without sending a query. None: there is no room.
+    /// Creates an outbound query in the table, without sending a query. None: there is no room.
     pub(super) fn prepare(&mut self, question: &Question<'_>) -> Option<Index> {
-        let Upstream { flights, random, parameters, servers, .. } = self;
-        let index = flights.slab.take()?;
-        let flush_epoch = flights.flush_epoch;
-        let flight = &mut flights.slab[index];
-        let over_tcp = parameters.transport == Transport::Tcp;
+        let Upstream { outbound_queries, random, parameters, servers, .. } = self;
+        let index = outbound_queries.slab.take()?;
+        let flush_epoch = outbound_queries.flush_epoch;
+        let outbound = &mut outbound_queries.slab[index];
+        let over_stream = parameters.transport == Transport::Tcp;
         let group = servers.group_number(question.forward_key());
-        flight.reset(question, random.bits(), over_tcp, group, flush_epoch);
-        flights.insert(index);
+        outbound.reset(question, random.bits(), over_stream, group, flush_epoch);
+        outbound_queries.insert(index);
         Some(index)
     }
 
-    /// Sets the deadline of the current try of a question.
+    /// Sets the deadline of the current attempt of a question.
     pub fn set_deadline(&mut self, index: Index, deadline: Instant) {
-        let flight = &mut self.flights[index];
-        flight.deadline = deadline;
+        let outbound = &mut self.outbound_queries[index];
+        outbound.deadline = deadline;
         let mut due = deadline;
-        for timer in [flight.stagger, flight.repeat_at, flight.client_response_timer].into_iter().flatten() {
+        for timer in
+            [outbound.stagger, outbound.repeat_at, outbound.client_response_timer].into_iter().flatten()
+        {
             due = due.min(timer);
         }
-        self.wheel.set(&mut self.flights.slab, index, due);
+        self.wheel.set(&mut self.outbound_queries.slab, index, due);
     }
 
-    /// Sets the time at which the A leg of an AAAA question is asked as well.
+    /// Sets the time at which the A lookup of an AAAA question is asked as well.
     pub fn set_stagger(&mut self, index: Index, at: Instant) {
-        self.flights[index].stagger = Some(at);
-        let deadline = self.flights[index].deadline;
+        self.outbound_queries[index].stagger = Some(at);
+        let deadline = self.outbound_queries[index].deadline;
         self.set_deadline(index, deadline);
     }
 
     /// Sets the client response timer (RFC 8767 section 5), unless it is set to an earlier time already.
     pub fn set_client_response_timer(&mut self, index: Index, at: Instant) {
-        let flight = &mut self.flights[index];
-        if flight.client_response_timer.is_none_or(|timer| at < timer) {
-            flight.client_response_timer = Some(at);
-            let deadline = flight.deadline;
+        let outbound = &mut self.outbound_queries[index];
+        if outbound.client_response_timer.is_none_or(|timer| at < timer) {
+            outbound.client_response_timer = Some(at);
+            let deadline = outbound.deadline;
             self.set_deadline(index, deadline);
         }
     }
@@ -634,8 +637,8 @@ impl Upstream {
     #[inline]
     pub fn drop_subnet_if_crowded(&self, question: &mut Question<'_>, counters: &mut Counters) -> u8 {
         match question.subnet {
-            Some(subnet) if self.flights.too_many_subnets(question) => {
-                counters.count(Counter::SubnetCrowded);
+            Some(subnet) if self.outbound_queries.too_many_subnets(question) => {
+                counters.count(Counter::SubnetLimit);
                 question.subnet = None;
                 subnet.source
             }
@@ -643,73 +646,76 @@ impl Upstream {
         }
     }
 
-    /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns its first waiter.
+    /// Ends a question: no reply and no other question finds it any more, and its links may close. Returns its first pending query.
     pub fn complete(&mut self, index: Index, out: &mut impl Outbox) -> Index {
-        out.trace(Subject::Flight(index), || TraceEvent::Completed);
-        self.wheel.cancel(&mut self.flights.slab, index);
-        self.flights.remove(index);
-        for place in 0..self.flights[index].attempts_len as usize {
-            let link = self.flights[index].attempts[place].link;
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::Completed);
+        self.wheel.cancel(&mut self.outbound_queries.slab, index);
+        self.outbound_queries.remove(index);
+        for place in 0..self.outbound_queries[index].attempts_len as usize {
+            let link = self.outbound_queries[index].attempts[place].link;
             if self.links.release(link) == Release::Close {
                 self.close(link, out);
             }
         }
-        let flight = &mut self.flights[index];
-        flight.attempts_len = 0;
-        flight.state = FlightState::Completed;
-        core::mem::replace(&mut flight.waiters, NONE)
+        let outbound = &mut self.outbound_queries[index];
+        outbound.attempts_len = 0;
+        outbound.state = OutboundQueryState::Completed;
+        core::mem::replace(&mut outbound.pending_queries, NONE)
     }
 
     /// Frees a completed question, or parks its reply for the client queries that refer to it.
     #[inline(always)]
     pub fn park_or_free(&mut self, index: Index, reply: Option<&[u8]>) {
-        if self.flights[index].references == 0 {
-            return self.free_flight(index);
+        if self.outbound_queries[index].early_a_users == 0 {
+            return self.free_outbound_query(index);
         }
         if let Some(reply) = reply {
-            self.flights[index].parked = self.parked.park(reply);
+            self.outbound_queries[index].parked = self.parked.park(reply);
         }
     }
 
     /// True if no upstream has replied to a question in its usual time.
     pub fn is_late(&self, index: Index, now: Instant) -> bool {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let is_late = |attempt: &Attempt| {
             let usual = self.servers.list[usize::from(attempt.server)].wait(0, self.parameters.timeout);
             now - attempt.sent >= usual
         };
-        flight.tries > 1 || flight.attempts().last().is_none_or(is_late)
+        outbound.tries > 1 || outbound.attempts().last().is_none_or(is_late)
     }
 
     /// Ends a question that nobody wants any more if more than half of the room for questions in flight is taken. A reply to it counts as
     /// unknown then.
     pub fn end_if_crowded(&mut self, index: Index, out: &mut impl Outbox) {
-        let flight = &self.flights[index];
-        if flight.state == FlightState::Asked && !flight.is_wanted() && self.flights.slab.is_crowded() {
+        let outbound = &self.outbound_queries[index];
+        if outbound.state == OutboundQueryState::Asked
+            && !outbound.is_wanted()
+            && self.outbound_queries.slab.is_crowded()
+        {
             self.complete(index, out);
-            self.free_flight(index);
+            self.free_outbound_query(index);
         }
     }
 
     /// Drops one reference to a question. A question that was asked stays in flight until its reply comes, because that reply
     /// would otherwise look like a forgery.
-    pub fn release_flight(&mut self, index: Index) {
-        let flight = &mut self.flights[index];
-        flight.references -= 1;
-        if flight.references == 0 && flight.state == FlightState::Completed {
-            self.free_flight(index);
+    pub fn release_outbound_query(&mut self, index: Index) {
+        let outbound = &mut self.outbound_queries[index];
+        outbound.early_a_users -= 1;
+        if outbound.early_a_users == 0 && outbound.state == OutboundQueryState::Completed {
+            self.free_outbound_query(index);
         }
     }
 
     /// Frees a question that was removed from the table.
     #[inline(always)]
-    fn free_flight(&mut self, index: Index) {
-        let parked = core::mem::replace(&mut self.flights[index].parked, NONE);
+    fn free_outbound_query(&mut self, index: Index) {
+        let parked = core::mem::replace(&mut self.outbound_queries[index].parked, NONE);
         if parked != NONE {
             self.parked.free(parked);
         }
-        self.flights[index].state = FlightState::Free;
-        self.flights.slab.give(index);
+        self.outbound_queries[index].state = OutboundQueryState::Free;
+        self.outbound_queries.slab.give(index);
     }
 }
 
@@ -720,25 +726,25 @@ mod tests {
 
     #[test]
     fn questions_for_many_types_of_one_name_lie_in_many_buckets() {
-        let mut flights = Flights::new(1024);
+        let mut outbound_queries = OutboundQueries::new(1024);
         let hash = HashKey([0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321]).hash(b"\x04evil\x04test\0");
         let kinds = (0..512)
             .map(|number| (Type(number), Class::IN))
             .chain((1..513).map(|number| (Type::A, Class(number))));
         for (qtype, class) in kinds.clone() {
-            let index = flights.slab.take().unwrap();
-            let flight = &mut flights.slab[index];
-            (flight.hash, flight.qtype, flight.class) = (hash, qtype, class);
-            flights.insert(index);
+            let index = outbound_queries.slab.take().unwrap();
+            let outbound = &mut outbound_queries.slab[index];
+            (outbound.hash, outbound.qtype, outbound.class) = (hash, qtype, class);
+            outbound_queries.insert(index);
         }
-        // 1,024 flights in 1,024 buckets: with random places, hardly any bucket would hold eight.
+        // 1,024 outbound queries in 1,024 buckets: with random places, hardly any bucket would hold eight.
         for (qtype, class) in kinds {
-            assert!(flights.candidates(hash, qtype, class).count() < 8, "{qtype} {class}");
+            assert!(outbound_queries.candidates(hash, qtype, class).count() < 8, "{qtype} {class}");
         }
-        for index in 0..flights.slab.touched() {
-            flights.remove(index);
+        for index in 0..outbound_queries.slab.touched() {
+            outbound_queries.remove(index);
         }
-        assert!(flights.buckets.iter().all(|&first| first == NONE));
+        assert!(outbound_queries.buckets.iter().all(|&first| first == NONE));
     }
 
     #[cfg(debug_assertions)]
@@ -753,16 +759,16 @@ mod tests {
             query_flags: QueryFlags::default(),
             class: Class::IN,
         };
-        let after_reset = |mut flight: Flight| {
-            flight.reset(&question, 0, false, 3, 9);
-            flight.name[name.len()..].fill(0);
-            // The table and the wheel set these before they are read, and no try is known yet.
+        let after_reset = |mut outbound: OutboundQuery| {
+            outbound.reset(&question, 0, false, 3, 9);
+            outbound.name[name.len()..].fill(0);
+            // The table and the wheel set these before they are read, and no attempt is known yet.
             let (next_in_bucket, deadline, attempts) = (NONE, Instant(0), [Attempt::NONE; ATTEMPTS]);
-            format!("{:?}", Flight { next_in_bucket, deadline, attempts, ..flight })
+            format!("{:?}", OutboundQuery { next_in_bucket, deadline, attempts, ..outbound })
         };
         // A freed slot has in every field what no question sets first.
-        let mut used = Flight::default();
+        let mut used = OutboundQuery::default();
         used.poison();
-        assert_eq!(after_reset(used), after_reset(Flight::default()));
+        assert_eq!(after_reset(used), after_reset(OutboundQuery::default()));
     }
 }

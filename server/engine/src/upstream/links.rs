@@ -10,7 +10,7 @@ use crate::base::time::{Instant, Span};
 use crate::interface::{Link, Transport};
 use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
 use crate::message::cookie::CLIENT;
-use crate::upstream::stream_limits::StreamLimits;
+use crate::upstream::connection_policy::PeerConnectionPolicy;
 
 /// State of one slot.
 struct LinkState {
@@ -43,7 +43,7 @@ struct LinkState {
     /// IDs issued on a UDP link.
     ids: Box<[u16; LINK_QUESTIONS]>,
     /// Questions that the IDs were issued for.
-    flights: Box<[Index; LINK_QUESTIONS]>,
+    outbound_queries: Box<[Index; LINK_QUESTIONS]>,
     /// Queries over a TCP or TLS link, by ID and question: all that wait on it, and some that wait no more ([`Links::has_many_gone`]).
     /// Its memory ends with the link: 256 KiB of a busy one would stay in each slot.
     asked: Vec<(u16, Index)>,
@@ -120,7 +120,7 @@ impl Links {
                     next_id: 0,
                     bloom_bits: [0; BLOOM_SIZE / 64],
                     ids: Box::new([0; LINK_QUESTIONS]),
-                    flights: Box::new([NONE; LINK_QUESTIONS]),
+                    outbound_queries: Box::new([NONE; LINK_QUESTIONS]),
                     asked: Vec::new(),
                 });
                 self.states.len() as u16 - 1
@@ -183,7 +183,7 @@ impl Links {
 
     /// True if a link may take one more query. `limits`: those of the connections to its upstream.
     #[inline]
-    pub fn has_room(&self, link: Link, limits: &StreamLimits, now: Instant) -> bool {
+    pub fn has_room(&self, link: Link, limits: &PeerConnectionPolicy, now: Instant) -> bool {
         let state = &self.states[link.slot as usize];
         match state.transport {
             Transport::Udp => {
@@ -249,7 +249,7 @@ impl Links {
     }
 
     /// Time from which a TCP or TLS link is closed if it carries no further query; none while a question waits on it, and for UDP.
-    pub fn idle_until(&self, link: Link, limits: &StreamLimits) -> Option<Instant> {
+    pub fn idle_until(&self, link: Link, limits: &PeerConnectionPolicy) -> Option<Instant> {
         let state = &self.states[link.slot as usize];
         (state.transport.is_stream() && state.outstanding == 0).then(|| state.last_activity + limits.idle())
     }
@@ -264,7 +264,7 @@ impl Links {
     /// Issues a message ID for a query on a link that has room.
     //= RFC 9250 section 4.2.1: requirement 97
     #[inline(always)]
-    pub fn issue(&mut self, link: Link, flight: Index, now: Instant, random: &mut Random) -> u16 {
+    pub fn issue(&mut self, link: Link, outbound: Index, now: Instant, random: &mut Random) -> u16 {
         let state = &mut self.states[link.slot as usize];
         let id = match state.transport {
             Transport::Udp => {
@@ -276,7 +276,7 @@ impl Links {
                 let (word, bit) = LinkState::bloom_place(id);
                 state.bloom_bits[word] |= bit;
                 state.ids[state.issued] = id;
-                state.flights[state.issued] = flight;
+                state.outbound_queries[state.issued] = outbound;
                 id
             }
             Transport::Tcp | Transport::Tls => {
@@ -284,7 +284,7 @@ impl Links {
                     state.waiting_since = now;
                 }
                 state.next_id = state.next_id.wrapping_add(1);
-                state.asked.push((state.next_id, flight));
+                state.asked.push((state.next_id, outbound));
                 state.next_id
             }
         };
@@ -322,7 +322,9 @@ impl Links {
     pub fn issued_at(&self, link: Link, place: usize) -> Option<(u16, Index)> {
         let state = &self.states[link.slot as usize];
         match state.transport {
-            Transport::Udp => (place < state.issued).then(|| (state.ids[place], state.flights[place])),
+            Transport::Udp => {
+                (place < state.issued).then(|| (state.ids[place], state.outbound_queries[place]))
+            }
             Transport::Tcp | Transport::Tls => state.asked.get(place).copied(),
         }
     }
@@ -337,7 +339,7 @@ impl Links {
     /// Forgets the queries over a TCP or TLS link that wait no more.
     #[cold]
     pub fn forget_gone(&mut self, link: Link, waits: impl Fn(u16, Index) -> bool) {
-        self.states[link.slot as usize].asked.retain(|&(id, flight)| waits(id, flight));
+        self.states[link.slot as usize].asked.retain(|&(id, outbound)| waits(id, outbound));
     }
 
     /// Takes the queries over a TCP or TLS link that are known.
@@ -371,7 +373,7 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
         let mut seen = std::collections::HashSet::new();
-        while links.has_room(link, &StreamLimits::default(), Instant(0)) {
+        while links.has_room(link, &PeerConnectionPolicy::default(), Instant(0)) {
             assert!(seen.insert(links.issue(link, 0, Instant(0), &mut random)));
         }
         assert_eq!(seen.len(), LINK_QUESTIONS);
@@ -399,8 +401,12 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
-        assert!(links.has_room(link, &StreamLimits::default(), Instant(0) + Span::from_millis(9_999)));
-        assert!(!links.has_room(link, &StreamLimits::default(), Instant(0) + Span::from_secs(10)));
+        assert!(links.has_room(
+            link,
+            &PeerConnectionPolicy::default(),
+            Instant(0) + Span::from_millis(9_999)
+        ));
+        assert!(!links.has_room(link, &PeerConnectionPolicy::default(), Instant(0) + Span::from_secs(10)));
     }
 
     #[test]
@@ -425,7 +431,7 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
         let mut seen = vec![false; 65_536];
-        while links.has_room(link, &StreamLimits::default(), Instant(0)) {
+        while links.has_room(link, &PeerConnectionPolicy::default(), Instant(0)) {
             let id = links.issue(link, 0, Instant(0), &mut random);
             assert!(!core::mem::replace(&mut seen[id as usize], true));
         }
@@ -438,14 +444,14 @@ mod tests {
         let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
         let mut waiting = std::collections::VecDeque::new();
         let steps = std::cell::Cell::new(0);
-        for flight in 0..10_000 {
+        for outbound in 0..10_000 {
             if links.has_many_gone(link) {
-                links.forget_gone(link, |id, flight| {
+                links.forget_gone(link, |id, outbound| {
                     steps.set(steps.get() + 1);
-                    waiting.contains(&(id, flight))
+                    waiting.contains(&(id, outbound))
                 });
             }
-            waiting.push_back((links.issue(link, flight, Instant(0), &mut random), flight));
+            waiting.push_back((links.issue(link, outbound, Instant(0), &mut random), outbound));
             if waiting.len() > 10 {
                 waiting.pop_front();
                 links.release(link);
@@ -462,8 +468,8 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
-        for flight in 0..10_000 {
-            links.issue(link, flight, Instant(0), &mut random);
+        for outbound in 0..10_000 {
+            links.issue(link, outbound, Instant(0), &mut random);
         }
         links.free(link);
         assert_eq!(links.states[link.slot as usize].asked.capacity(), 0);

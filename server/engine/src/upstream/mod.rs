@@ -1,18 +1,19 @@
 //! Upstream queries and replies: everything between the decision to ask a question and its reply or failure.
 //!
 //! This folder knows no client and no cache. It returns each result as a value (`receive::Received`,
-//! `retry::NextTry`, `retry::TryDeadline`), and the caller decides its meaning for clients.
+//! `retry::NextAttempt`, `retry::AttemptDeadline`), and the caller decides its meaning for clients.
 //!
 //! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
 
 pub(crate) mod bare_replies;
 pub mod circuit_breaker;
 pub(crate) mod config;
+pub mod connection_policy;
 pub(crate) mod cookies;
 pub(crate) mod dns0x20;
 pub(crate) mod edns_support;
 pub(crate) mod fallback;
-pub mod groups;
+pub mod forward_zones;
 pub(crate) mod in_flight;
 pub(crate) mod links;
 pub(crate) mod parked_replies;
@@ -25,14 +26,13 @@ pub(crate) mod retry;
 pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
-pub mod stream_limits;
 mod streams;
 pub(crate) mod suspicion;
 pub mod transport_choice;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};
-pub use groups::Unanswered;
+pub use forward_zones::Unanswered;
 pub use server::{QueryKind, Server};
 
 use crate::base::name_hash::HashKey;
@@ -44,8 +44,8 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::message::question::ForwardKey;
 use crate::upstream::config::{Parameters, UpstreamConfig};
 use crate::upstream::cookies::ClientCookieSecret;
-use crate::upstream::groups::ServerGroups;
-use crate::upstream::in_flight::Flights;
+use crate::upstream::forward_zones::ForwardZones;
+use crate::upstream::in_flight::OutboundQueries;
 use crate::upstream::links::{Links, Release};
 use crate::upstream::parked_replies::ParkedReplies;
 use crate::upstream::retry_budget::RetryBudget;
@@ -55,13 +55,13 @@ use core::net::SocketAddr;
 pub(crate) struct Upstream {
     parameters: Parameters,
     /// Questions in flight.
-    pub flights: Flights,
+    pub outbound_queries: OutboundQueries,
     /// Servers and their groups.
-    pub servers: ServerGroups,
+    pub servers: ForwardZones,
     links: Links,
     wheel: TimerWheel,
     budget: RetryBudget,
-    /// Replies of A legs that wait for the AAAA leg.
+    /// Replies of A lookups that wait for the AAAA lookup.
     pub parked: ParkedReplies,
     cookie_secret: ClientCookieSecret,
     random: Random,
@@ -73,20 +73,20 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Creates the upstream part for the servers of `config`, with room for `flights` questions. `key` hashes names as the rest
+    /// Creates the upstream part for the servers of `config`, with room for `outbound_queries` questions. `key` hashes names as the rest
     /// of the engine does.
     pub fn new(
         config: &UpstreamConfig,
         parameters: Parameters,
-        flights: usize,
+        outbound_queries: usize,
         key: HashKey,
         cookie_secret: ClientCookieSecret,
         random: Random,
     ) -> Upstream {
         Upstream {
             parameters,
-            flights: Flights::new(flights),
-            servers: ServerGroups::new(config),
+            outbound_queries: OutboundQueries::new(outbound_queries),
+            servers: ForwardZones::new(config),
             links: Links::new(),
             wheel: TimerWheel::new(),
             budget: RetryBudget::default(),
@@ -128,7 +128,7 @@ impl Upstream {
     }
 
     /// True if a question with expired data in the cache is not asked now, because its servers have only just recovered
-    /// (see [`ServerGroups::in_slow_start`]).
+    /// (see [`ForwardZones::in_slow_start`]).
     pub fn in_slow_start(&mut self, question: ForwardKey<'_>, now: Instant) -> bool {
         let Upstream { servers, random, .. } = self;
         servers.in_slow_start(question, now, |bound| random.below(bound))
@@ -137,7 +137,7 @@ impl Upstream {
     /// Returns a question in flight whose timer has come due; none if there is no more. The caller goes on with
     /// [`Upstream::take_due`].
     pub fn pop_due(&mut self, now: Instant) -> Option<Index> {
-        self.wheel.pop(&mut self.flights.slab, now)
+        self.wheel.pop(&mut self.outbound_queries.slab, now)
     }
 
     /// Does the periodic work that belongs to no question: closes links, sends probes. Returns the next deadline.

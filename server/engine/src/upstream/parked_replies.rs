@@ -1,4 +1,4 @@
-//! Parked replies: replies of A legs that wait until the AAAA leg is decided (`lookup` parallel or staggered).
+//! Parked replies: replies of A lookups that wait until the AAAA lookup is decided (`lookup` parallel or staggered).
 //!
 //! Their octets are bounded. The question of a reply that does not fit is asked again when it is needed: slower, never wrong.
 

@@ -10,7 +10,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::warrants_failover;
 use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
-use crate::upstream::retry::NextTry;
+use crate::upstream::retry::NextAttempt;
 use wire::{Class, Message, Type};
 
 impl Upstream {
@@ -44,17 +44,17 @@ impl Upstream {
         now: Instant,
         counters: &mut Counters,
         out: &mut impl Outbox,
-    ) -> NextTry {
-        let flight = &self.flights[index];
-        let Some(&first) = flight.attempts().first() else { return NextTry::Failed };
+    ) -> NextAttempt {
+        let outbound = &self.outbound_queries[index];
+        let Some(&first) = outbound.attempts().first() else { return NextAttempt::Failed };
         let is_over = now - first.sent >= self.parameters.timeout;
         let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !flight.send_failed && flight.attempts().len() < TRIES && server.configured {
+        if !is_over && !outbound.send_failed && outbound.attempts().len() < TRIES && server.configured {
             self.send_to(index, first.server, now, counters, out);
-            return NextTry::Wait;
+            return NextAttempt::Wait;
         }
         self.on_probe_failed(first.server, now);
-        NextTry::Failed
+        NextAttempt::Failed
     }
 
     /// Records a failed probe.
@@ -68,7 +68,7 @@ impl Upstream {
         let jitter = self.random.bits();
         let is_failure = warrants_failover(message) || is_lame(message);
         if is_failure {
-            let error = if is_lame(message) { Cause::Useless } else { Cause::Replied(message.rcode()) };
+            let error = if is_lame(message) { Cause::Unusable } else { Cause::Replied(message.rcode()) };
             self.servers.list[usize::from(server)].breaker.on_error(error, now);
         }
         self.servers.list[usize::from(server)].breaker.on_probe_reply(now, is_failure, jitter);

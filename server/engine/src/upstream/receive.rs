@@ -3,7 +3,7 @@
 //! A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the socket is connected), QR,
 //! the OPCODE, the ID, one question, octet for octet in the letter case of the query if that was mixed. Anything else is counted, and
 //! the wait goes on. A forgery attempt moves its question to TCP. Replies without a question ask for another form of the query, or end
-//! a try over a connection (`bare_replies.rs`).
+//! an attempt over a connection (`bare_replies.rs`).
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
@@ -16,7 +16,7 @@ use crate::message::reply::{is_bogus, warrants_failover};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
-use crate::upstream::in_flight::FlightState;
+use crate::upstream::in_flight::OutboundQueryState;
 use crate::upstream::reconnect::LostLink;
 use crate::upstream::suspicion::Mismatch;
 use wire::header::{self, Flags};
@@ -39,10 +39,10 @@ pub(crate) enum Received {
 
 /// Result of comparing a message with the queries in flight.
 enum Match {
-    /// The reply to a try of a question.
-    Reply { flight: Index, attempt: usize },
+    /// The reply to an attempt of a question.
+    Reply { outbound: Index, attempt: usize },
     /// It is one but for the letter case.
-    OtherCase { flight: Index, attempt: usize },
+    OtherCase { outbound: Index, attempt: usize },
     /// No reply to any query: the reason, and the question that a forger may be trying to answer.
     Suspect(Unmatched, Option<Index>),
 }
@@ -56,7 +56,7 @@ enum Unmatched {
     Socket,
     /// Its question was moved to TCP.
     MovedToTcp,
-    /// It has the ID of a query whose question another try has answered.
+    /// It has the ID of a query whose question another attempt has answered.
     Late,
     /// It has another ID.
     Id,
@@ -100,63 +100,64 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> Received {
         match self.matching(via, message) {
-            Match::Reply { flight, attempt } => self.accept(flight, attempt, message, now, counters, out),
-            Match::OtherCase { flight, attempt } => {
+            Match::Reply { outbound, attempt } => self.accept(outbound, attempt, message, now, counters, out),
+            Match::OtherCase { outbound, attempt } => {
                 counters.count(Counter::SuspectCase);
-                match self.weigh((flight, attempt), Mismatch::LetterCase, message, now, counters, out) {
-                    true => self.accept(flight, attempt, message, now, counters, out),
+                match self.weigh((outbound, attempt), Mismatch::LetterCase, message, now, counters, out) {
+                    true => self.accept(outbound, attempt, message, now, counters, out),
                     false => Received::Nothing,
                 }
             }
-            Match::Suspect(reason, flight) => {
+            Match::Suspect(reason, outbound) => {
                 counters.count(reason.counter());
-                if let Some(flight) = flight
-                    && !self.suspect(flight, self.links.server(via), now, counters, out)
+                if let Some(outbound) = outbound
+                    && !self.suspect(outbound, self.links.server(via), now, counters, out)
                 {
                     // Somebody goes on guessing IDs.
-                    self.flights[flight].over_tcp = true;
+                    self.outbound_queries[outbound].over_stream = true;
                 }
                 Received::Nothing
             }
         }
     }
 
-    /// Finds the try that a message answers.
+    /// Finds the attempt that a message answers.
     #[inline(always)]
     fn matching(&self, via: Link, message: &Message<'_>) -> Match {
         let hash = self.key.hash(message.qname());
         let mut suspicion = Match::Suspect(Unmatched::Question, None);
-        for index in self.flights.candidates(hash, message.qtype(), message.qclass()) {
-            let flight = &self.flights[index];
-            if flight.qtype != message.qtype() || flight.class != message.qclass() {
+        for index in self.outbound_queries.candidates(hash, message.qtype(), message.qclass()) {
+            let outbound = &self.outbound_queries[index];
+            if outbound.qtype != message.qtype() || outbound.class != message.qclass() {
                 continue;
             }
-            let exact = flight.name() == message.qname();
-            if !exact && !wire::eq_ignore_case(flight.name(), message.qname()) {
+            let exact = outbound.name() == message.qname();
+            if !exact && !wire::eq_ignore_case(outbound.name(), message.qname()) {
                 continue;
             }
-            let mut suspect = |reason, flight: Option<Index>| {
+            let mut suspect = |reason, outbound: Option<Index>| {
                 // If the message may belong to several questions, return one that can still be moved to TCP.
                 let is_better = match suspicion {
                     Match::Suspect(_, None) => true,
-                    Match::Suspect(_, Some(_)) => flight.is_some(),
+                    Match::Suspect(_, Some(_)) => outbound.is_some(),
                     _ => false,
                 };
                 if is_better {
-                    suspicion = Match::Suspect(reason, flight);
+                    suspicion = Match::Suspect(reason, outbound);
                 }
             };
             let mut over_link =
-                flight.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
+                outbound.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
             if over_link.peek().is_none() {
                 suspect(Unmatched::Socket, None);
                 continue;
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
             // Queries from before a comparison. Since then their link takes no others to this server.
-            let is_abandoned =
-                || flight.attempts().iter().rposition(|a| a.link == via) < Some(flight.doubt.first.into());
-            if over_udp && (flight.over_tcp || flight.doubt.first > 0 && is_abandoned()) {
+            let is_abandoned = || {
+                outbound.attempts().iter().rposition(|a| a.link == via) < Some(outbound.doubt.first.into())
+            };
+            if over_udp && (outbound.over_stream || outbound.doubt.first > 0 && is_abandoned()) {
                 // The question was moved to TCP, or other queries took the place of this one: a reply over UDP is too late, or comes
                 // from a third party.
                 suspect(Unmatched::MovedToTcp, None);
@@ -168,9 +169,9 @@ impl Upstream {
                 None => suspect(Unmatched::Id, over_udp.then_some(index)),
                 // Where the letters were not mixed, an upstream may return the name in any letter case.
                 Some((attempt, query)) if query.with_case && !exact => {
-                    suspicion = Match::OtherCase { flight: index, attempt };
+                    suspicion = Match::OtherCase { outbound: index, attempt };
                 }
-                Some((attempt, _)) => return Match::Reply { flight: index, attempt },
+                Some((attempt, _)) => return Match::Reply { outbound: index, attempt },
             }
         }
         suspicion
@@ -190,8 +191,8 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> Received {
-        let attempt = self.flights[index].attempts[place];
-        out.trace(Subject::Flight(index), || TraceEvent::Replied(message));
+        let attempt = self.outbound_queries[index].attempts[place];
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
         if attempt.with_cookie && !self.verify_cookie(index, place, message, now, counters, out) {
             return Received::Nothing;
         }
@@ -207,20 +208,20 @@ impl Upstream {
             let server = &mut self.servers.list[usize::from(attempt.server)];
             server.transport_choice.on_udp_answer(now - attempt.sent);
         }
-        if self.flights[index].doubt.is_raised {
+        if self.outbound_queries[index].doubt.is_raised {
             self.learn_from_doubt(index, place, message, now, counters);
         }
         let server = &mut self.servers.list[attempt.server as usize];
         if server.letter_case.is_suspect()
             && attempt.with_case
-            && self.flights[index].shows_letters(attempt.server)
+            && self.outbound_queries[index].shows_letters(attempt.server)
         {
             server.letter_case.clear();
         }
         if server.on_reply(now - attempt.sent) {
             self.servers.start_slow_start(attempt.server, now);
         }
-        if self.flights[index].query_flags.has(QueryFlags::PROBE) {
+        if self.outbound_queries[index].query_flags.has(QueryFlags::PROBE) {
             self.on_probe_reply(attempt.server, message, now);
             return Received::Completed(index);
         }
@@ -241,7 +242,7 @@ impl Upstream {
         if let Some(rejected) = self.fail_over(index, place, message, now, counters, out) {
             return rejected;
         }
-        self.flights[index].is_private = !attempt.with_opt;
+        self.outbound_queries[index].lacks_dnssec_records = !attempt.with_opt;
         // BADCOOKIE concerns only the exchange with the upstream. A reply that is truncated even over TCP would look like the
         // whole answer (RFC 2181 section 9), but it does not get this far.
         if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
@@ -259,16 +260,16 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> Option<Received> {
-        let attempt = self.flights[index].attempts[place];
+        let attempt = self.outbound_queries[index].attempts[place];
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         let is_unusable = self.is_unusable(index, message, over_udp);
         if !is_unusable && !warrants_failover(message) {
             self.record_result(index, attempt.server, now);
             return None;
         }
-        self.flights[index].attempts[place].failed = true;
+        self.outbound_queries[index].attempts[place].failed = true;
         if !is_bogus(message) {
-            let error = if is_unusable { Cause::Useless } else { Cause::Replied(message.rcode()) };
+            let error = if is_unusable { Cause::Unusable } else { Cause::Replied(message.rcode()) };
             self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
         }
         if !is_bogus(message)
@@ -294,7 +295,7 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> Option<Received> {
-        if !self.flights[index].is_wanted() {
+        if !self.outbound_queries[index].is_wanted() {
             return None;
         }
         if self.can_ask_another(index, server) {
@@ -324,10 +325,10 @@ impl Upstream {
     #[inline]
     fn record_result(&mut self, index: Index, server: u16, now: Instant) {
         self.servers.list[usize::from(server)].breaker.on_success();
-        let flight = &self.flights[index];
-        if flight.attempts().len() > 1 {
-            for place in 0..flight.attempts().len() {
-                let other = self.flights[index].attempts[place];
+        let outbound = &self.outbound_queries[index];
+        if outbound.attempts().len() > 1 {
+            for place in 0..outbound.attempts().len() {
+                let other = self.outbound_queries[index].attempts[place];
                 // A query that could not be sent is no failure of this kind.
                 if other.failed && other.server != server && other.link != Link::NOWHERE {
                     self.servers.list[usize::from(other.server)].on_failure(now);
@@ -338,37 +339,37 @@ impl Upstream {
 
     /// True if, after the failure of one server, there is another one that is alive and was not asked yet.
     pub(super) fn can_ask_another(&self, index: Index, server: u16) -> bool {
-        let flight = &self.flights[index];
-        flight.tries < self.parameters.tries
-            && self.servers.group(flight.forward_key()).iter().any(|&other| {
+        let outbound = &self.outbound_queries[index];
+        outbound.tries < self.parameters.tries
+            && self.servers.group(outbound.forward_key()).iter().any(|&other| {
                 other != server
                     && !self.servers.list[other as usize].is_dead()
                     && !self.servers.list[other as usize].breaker.is_failing()
-                    && flight.attempts().iter().all(|attempt| attempt.server != other)
+                    && outbound.attempts().iter().all(|attempt| attempt.server != other)
             })
     }
 
     /// True if another server that is alive was asked and may still answer. Then the failure of one server, even if it comes
     /// twice, does not end the question.
     fn waits_for_another(&self, index: Index, server: u16) -> bool {
-        let flight = &self.flights[index];
-        flight.attempts().iter().any(|attempt| {
+        let outbound = &self.outbound_queries[index];
+        outbound.attempts().iter().any(|attempt| {
             attempt.server != server
                 && !attempt.failed
                 && !self.servers.list[attempt.server as usize].is_dead()
                 && self.links.is_open(attempt.link)
-                && self.links.transport(attempt.link).is_stream() == flight.over_tcp
+                && self.links.transport(attempt.link).is_stream() == outbound.over_stream
         })
     }
 
     /// True if a reply is no answer although its RCODE is 0. Any reply to a probe shows that the server is alive.
     #[inline]
     fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let is_cut = !over_udp && message.flags().contains(Flags::TC);
         // A query without RD may be answered with a referral.
-        (is_cut || flight.query_flags.has(QueryFlags::RD) && is_lame(message))
-            && !flight.query_flags.has(QueryFlags::PROBE)
+        (is_cut || outbound.query_flags.has(QueryFlags::RD) && is_lame(message))
+            && !outbound.query_flags.has(QueryFlags::PROBE)
     }
 }
 
@@ -402,7 +403,7 @@ pub(crate) struct FailedLink {
 }
 
 impl Upstream {
-    /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current try went
+    /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current attempt went
     /// over it ([`Upstream::next_stranded`]), and ends with [`Upstream::finish_failed_link`]. None: the link is not open.
     pub fn fail_link(
         &mut self,
@@ -451,7 +452,7 @@ impl Upstream {
         Some(FailedLink { link: via, lost, asked, next: 0, end })
     }
 
-    /// The next question whose current try went over a failed link; none when there is no more.
+    /// The next question whose current attempt went over a failed link; none when there is no more.
     pub fn next_stranded(&self, failed: &mut FailedLink) -> Option<Index> {
         while failed.next < failed.end {
             let place = failed.next;
@@ -480,11 +481,11 @@ impl Upstream {
         }
     }
 
-    /// True if the current try of a question went over a link, with this ID.
+    /// True if the current attempt of a question went over a link, with this ID.
     pub(super) fn is_current(&self, index: Index, via: Link, id: u16) -> bool {
-        let flight = &self.flights[index];
-        flight.state == FlightState::Asked
-            && flight.attempts().last().is_some_and(|attempt| attempt.link == via && attempt.id == id)
+        let outbound = &self.outbound_queries[index];
+        outbound.state == OutboundQueryState::Asked
+            && outbound.attempts().last().is_some_and(|attempt| attempt.link == via && attempt.id == id)
     }
 }
 
@@ -519,7 +520,7 @@ mod tests {
         fn close(&mut self, _: Link) {}
     }
 
-    fn upstream(flights: usize) -> Upstream {
+    fn upstream(outbound_queries: usize) -> Upstream {
         let config = UpstreamConfig {
             forwarders: vec!["192.0.2.53:53".parse().unwrap()],
             zones: vec![],
@@ -543,7 +544,7 @@ mod tests {
         };
         let mut random = Random::new([1; 32]);
         let secret = ClientCookieSecret::draw(&mut random, Instant(0));
-        Upstream::new(&config, parameters, flights, HashKey([3, 5]), secret, random)
+        Upstream::new(&config, parameters, outbound_queries, HashKey([3, 5]), secret, random)
     }
 
     fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
@@ -552,12 +553,12 @@ mod tests {
 
     /// Has a new question in flight over a link.
     fn ask(upstream: &mut Upstream, link: Link) -> Index {
-        let index = upstream.flights.slab.take().unwrap();
+        let index = upstream.outbound_queries.slab.take().unwrap();
         let id = upstream.links.issue(link, index, Instant(0), &mut upstream.random);
-        let flight = &mut upstream.flights[index];
-        flight.state = FlightState::Asked;
-        flight.attempts[0] = Attempt { link, id, ..Attempt::NONE };
-        flight.attempts_len = 1;
+        let outbound = &mut upstream.outbound_queries[index];
+        outbound.state = OutboundQueryState::Asked;
+        outbound.attempts[0] = Attempt { link, id, ..Attempt::NONE };
+        outbound.attempts_len = 1;
         index
     }
 

@@ -2,7 +2,7 @@
 //! link whose port is refused are asked again.
 //!
 //! An upstream may close a connection with questions on it: it restarts, or it has its own limits. That is no failure of the
-//! questions. They are asked again at once, without the loss of a try. If the upstream accepts no connection because it has not
+//! questions. They are asked again at once, without the loss of an attempt. If the upstream accepts no connection because it has not
 //! started again yet, they wait, for [`RECONNECT_PATIENCE`] at most; so does a question that has lost [`RECONNECTS_AT_ONCE`] connections.
 //!
 //! Over UDP this holds for the only upstream of a name. The circuit breaker opens with the second refusal; from then on its probes
@@ -18,7 +18,7 @@ use crate::message::question::{ForwardKey, QueryFlags};
 use crate::trace::Untrusted;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::Attempt;
-use crate::upstream::retry::NextTry;
+use crate::upstream::retry::NextAttempt;
 
 /// A link that failed, or could not be opened.
 #[derive(Clone, Copy, Debug)]
@@ -36,14 +36,14 @@ pub(crate) struct LostLink {
 /// Next step of a question whose connection is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reconnect {
-    /// The caller makes the next try now.
+    /// The caller makes the next attempt now.
     Now,
     /// The question waits for its timer, then it is asked again.
     Later,
 }
 
 impl Upstream {
-    /// Decides when a question whose current try went over a failed link is asked again. The try that was lost does not count,
+    /// Decides when a question whose current attempt went over a failed link is asked again. The try that was lost does not count,
     /// unless another server can be asked.
     pub fn reconnect(
         &mut self,
@@ -53,73 +53,75 @@ impl Upstream {
         counters: &mut Counters,
     ) -> Reconnect {
         let auto = self.parameters.auto && lost.transport == Transport::Tcp;
-        let flight = &mut self.flights[index];
-        if auto && !flight.over_tcp {
-            // The question goes over UDP now, with all its tries.
-            flight.tries = flight.tries.saturating_sub(1);
-            flight.reconnects = true;
+        let outbound = &mut self.outbound_queries[index];
+        if auto && !outbound.over_stream {
+            // The question goes over UDP now, with all its attempts.
+            outbound.tries = outbound.tries.saturating_sub(1);
+            outbound.reconnects = true;
             counters.count(Counter::StreamRetries);
             return Reconnect::Now;
         }
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let is_udp = lost.transport == Transport::Udp;
         let is_kept = match is_udp {
             // If several servers refuse at once, the network is at fault, and their questions fail soon.
-            true => self.servers.group(flight.forward_key()).len() == 1 && flight.attempts().len() < ATTEMPTS,
+            true => {
+                self.servers.group(outbound.forward_key()).len() == 1 && outbound.attempts().len() < ATTEMPTS
+            }
             false => self.is_only_transport(lost),
-        } && !flight.query_flags.has(QueryFlags::PROBE)
+        } && !outbound.query_flags.has(QueryFlags::PROBE)
             && !self.has_another(index, lost);
-        let lost_at = flight.lost_at.unwrap_or(now);
+        let lost_at = outbound.lost_at.unwrap_or(now);
         if !is_kept || now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, now) {
             return Reconnect::Now;
         }
         let waits_for_stream = !lost.was_open && self.has_all_streams(lost.server);
         let pause = if waits_for_stream { STREAM_PAUSE } else { RECONNECT_PAUSE };
-        let Upstream { flights, links, .. } = self;
-        let flight = &mut flights[index];
-        let is_first = flight.lost_at.is_none() && lost.was_open;
-        flight.lost_at = Some(lost_at);
-        flight.reconnects = true;
+        let Upstream { outbound_queries, links, .. } = self;
+        let outbound = &mut outbound_queries[index];
+        let is_first = outbound.lost_at.is_none() && lost.was_open;
+        outbound.lost_at = Some(lost_at);
+        outbound.reconnects = true;
         if !waits_for_stream && !is_udp {
             counters.count(Counter::StreamRetries);
         }
-        // The connection is closed, so no reply to this try can come any more.
+        // The connection is closed, so no reply to this attempt can come any more.
         if !is_udp
-            && flight
+            && outbound
                 .attempts()
                 .last()
                 .is_some_and(|last| last.server == lost.server && !links.is_open(last.link))
         {
-            flight.attempts_len -= 1;
+            outbound.attempts_len -= 1;
         }
-        flight.tries = flight.tries.saturating_sub(1);
-        flight.lost_connections = flight.lost_connections.saturating_add(u8::from(lost.was_active));
+        outbound.tries = outbound.tries.saturating_sub(1);
+        outbound.lost_connections = outbound.lost_connections.saturating_add(u8::from(lost.was_active));
         // An upstream that answers something and closes, again and again, must not have a question asked again at the rate of its choice.
-        if is_first || lost.was_active && flight.lost_connections <= RECONNECTS_AT_ONCE {
+        if is_first || lost.was_active && outbound.lost_connections <= RECONNECTS_AT_ONCE {
             return Reconnect::Now;
         }
         // The timer must not blame the server for the pause.
-        flight.send_failed = true;
-        flight.extended_wait = true;
+        outbound.send_failed = true;
+        outbound.extended_wait = true;
         self.set_deadline(index, now + pause);
         Reconnect::Later
     }
 
     /// The next step of a question whose upstream refused its queries over UDP, and is dead: it waits for a reply to a probe, or has
     /// waited too long. None: it can be asked again.
-    pub(super) fn await_restart(&mut self, index: Index, now: Instant) -> Option<NextTry> {
-        let flight = &self.flights[index];
-        let &Attempt { link, server, .. } = flight.attempts().last()?;
-        let lost_at = flight.lost_at?;
+    pub(super) fn await_restart(&mut self, index: Index, now: Instant) -> Option<NextAttempt> {
+        let outbound = &self.outbound_queries[index];
+        let &Attempt { link, server, .. } = outbound.attempts().last()?;
+        let lost_at = outbound.lost_at?;
         let is_udp = link != Link::NOWHERE && self.links.transport(link) == Transport::Udp;
-        if !is_udp || !self.servers.is_dead(flight.forward_key()) {
+        if !is_udp || !self.servers.is_dead(outbound.forward_key()) {
             return None;
         }
         if now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(server, now) {
-            return Some(NextTry::Failed);
+            return Some(NextAttempt::Failed);
         }
         self.set_deadline(index, now + RECONNECT_PAUSE);
-        Some(NextTry::Wait)
+        Some(NextAttempt::Wait)
     }
 
     /// Records that the latest connection to a server could not be authenticated.

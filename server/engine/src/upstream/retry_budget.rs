@@ -1,6 +1,6 @@
 //! The retry budget: a limit on hedged queries, in tokens.
 //!
-//! A reply is late after the timeout of its try (`Server::wait`: the measured round trip and four times its deviation, RFC
+//! A reply is late after the timeout of its attempt (`Server::wait`: the measured round trip and four times its deviation, RFC
 //! 6298). The late try stays valid, and the question goes to another server as well; the first reply is the answer. So the
 //! second query is a hedge. It helps if a message was lost or a server has died. If all servers are slow, or this one is busy,
 //! it is load that makes matters worse. One late reply does not show the cause, but many do: hedges that help are answered
@@ -16,14 +16,14 @@
 //! again, it does not shrink. When servers become slow, or the servers of some names are silent, there are 64 hedges, and then
 //! one per 20 questions.
 //!
-//! Without a token, a try waits until half of `upstream.timeout` is over; a query at that time is no hedge any more. The last
-//! try then waits longer as well, so that three tries end after one and a half times `upstream.timeout`. While more than half of
+//! Without a token, an attempt waits until half of `upstream.timeout` is over; a query at that time is no hedge any more. The last
+//! try then waits longer as well, so that three attempts end after one and a half times `upstream.timeout`. While more than half of
 //! all room for questions is taken, no hedge gets a token.
 //!
-//! Repetitions during the wait for the last try (`retry.rs`) come second: they take a token only while more than half of them are
+//! Repetitions during the wait for the last attempt (`retry.rs`) come second: they take a token only while more than half of them are
 //! left, so that hedges of other questions do not lack it. At 30 % loss each way, 49 of 100 repetitions help, and earn 147 tokens.
 //!
-//! No token is needed if the last try is known to be lost: its server is dead, or has reported the failure.
+//! No token is needed if the last attempt is known to be lost: its server is dead, or has reported the failure.
 
 /// The most tokens, and the number at the start.
 pub const MAX_TOKENS: u32 = 64;

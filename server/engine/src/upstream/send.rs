@@ -1,4 +1,4 @@
-//! One try of a question: choose server, link, message ID and letter case, write the query, set its deadline.
+//! One attempt of a question: choose server, link, message ID and letter case, write the query, set its deadline.
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
@@ -10,7 +10,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::{LOWER_CASE, mix_case};
-use crate::upstream::in_flight::{Attempt, Flight};
+use crate::upstream::in_flight::{Attempt, OutboundQuery};
 use crate::upstream::links::Release;
 use crate::upstream::reconnect::LostLink;
 use crate::upstream::server::{QueryKind, Server};
@@ -27,7 +27,7 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> Option<Index> {
         let index = self.prepare(question)?;
-        out.trace(Subject::Flight(index), || TraceEvent::Launched);
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::Launched);
         self.send(index, now, counters, out);
         Some(index)
     }
@@ -38,8 +38,8 @@ impl Upstream {
             Some(server) => self.send_to(index, server, now, counters, out),
             // A group without servers: the question runs out of time at once.
             None => {
-                out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
-                self.flights[index].tries = u8::MAX;
+                out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
+                self.outbound_queries[index].tries = u8::MAX;
                 self.set_deadline(index, now);
             }
         }
@@ -47,10 +47,10 @@ impl Upstream {
 
     /// The server whose turn it is. None: the group has no server.
     pub(super) fn next_server(&mut self, index: Index) -> Option<u16> {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let tried =
-            |number| flight.attempts().iter().filter(|attempt| attempt.server == number).count() as u32;
-        self.servers.choose(flight.forward_key(), self.parameters.select, &mut self.random, tried)
+            |number| outbound.attempts().iter().filter(|attempt| attempt.server == number).count() as u32;
+        self.servers.choose(outbound.forward_key(), self.parameters.select, &mut self.random, tried)
     }
 
     /// Sends a query of a question to one server.
@@ -62,10 +62,10 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let over_tcp = self.flights[index].over_tcp || self.chooses_tcp(index, server, now);
+        let over_tcp = self.outbound_queries[index].over_stream || self.chooses_tcp(index, server, now);
         let transport = self.servers.list[usize::from(server)].transport(over_tcp);
         if transport == Transport::Tls {
-            self.flights[index].over_tcp = true;
+            self.outbound_queries[index].over_stream = true;
         }
         let sent = self
             .link_to(server, transport, now, counters, out)
@@ -93,7 +93,7 @@ impl Upstream {
         if !waits_for_stream {
             counters.count(Counter::DroppedQuestion);
         }
-        out.trace(Subject::Flight(index), || TraceEvent::SendFailed);
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
         self.record_send_failure(index, server, now);
         self.begin_wait(index, server, transport, false, now);
         if transport.is_stream() {
@@ -102,67 +102,67 @@ impl Upstream {
         }
     }
 
-    /// Begins the wait for the reply to a try. `sent`: its query could be sent.
+    /// Begins the wait for the reply to an attempt. `sent`: its query could be sent.
     #[inline(always)]
     fn begin_wait(&mut self, index: Index, server: u16, transport: Transport, sent: bool, now: Instant) {
-        let flight = &mut self.flights[index];
-        flight.send_failed = !sent;
-        flight.next_is_hedge = false;
-        flight.extended_wait = false;
-        flight.reconnects = false;
-        if flight.tries == 0 {
+        let outbound = &mut self.outbound_queries[index];
+        outbound.send_failed = !sent;
+        outbound.next_is_hedge = false;
+        outbound.extended_wait = false;
+        outbound.reconnects = false;
+        if outbound.tries == 0 {
             self.budget.earn();
         }
-        flight.tries = flight.tries.saturating_add(1);
+        outbound.tries = outbound.tries.saturating_add(1);
         let wait = self.wait_for_reply(index, server, transport, now);
         self.set_deadline(index, now + wait);
     }
 
-    /// Timeout of the current try, whose query was just sent or could not be sent.
+    /// Timeout of the current attempt, whose query was just sent or could not be sent.
     #[inline(always)]
     fn wait_for_reply(&self, index: Index, server: u16, transport: Transport, now: Instant) -> Span {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let may_restart = transport.is_stream() && !self.was_down_before(server, now);
         let state = &self.servers.list[server as usize];
         // No query was sent, so there is no reply to wait for.
-        let is_hopeless = || flight.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
+        let is_hopeless = || outbound.attempts().iter().all(|attempt| attempt.link == Link::NOWHERE);
         let ceiling = self.parameters.timeout;
-        let is_probe = flight.query_flags.has(QueryFlags::PROBE);
-        let last = flight.tries >= self.parameters.tries || is_probe;
+        let is_probe = outbound.query_flags.has(QueryFlags::PROBE);
+        let last = outbound.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
-        let all_dead = || state.is_dead() && self.servers.is_dead(flight.forward_key());
-        let at_once = flight.send_failed && if last { is_hopeless() } else { self.has_untried(flight) };
+        let all_dead = || state.is_dead() && self.servers.is_dead(outbound.forward_key());
+        let at_once = outbound.send_failed && if last { is_hopeless() } else { self.has_untried(outbound) };
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => state.breaker.probe_wait(ceiling),
             // The connection may have to be opened. A question that is late goes over UDP.
-            Transport::Tcp if self.parameters.auto && !flight.over_tcp => state.wait(1, ceiling),
+            Transport::Tcp if self.parameters.auto && !outbound.over_stream => state.wait(1, ceiling),
             // After a restart, the first reply may take as long as any: over TLS, it comes behind a handshake.
-            _ if all_dead() && flight.lost_at.is_none() && !may_restart => state.last_wait(ceiling),
-            // One and a half times the ceiling since the first try.
-            Transport::Udp if last && flight.hedge_deferred => {
-                let since_first = flight.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
+            _ if all_dead() && outbound.lost_at.is_none() && !may_restart => state.last_wait(ceiling),
+            // One and a half times the ceiling since the first attempt.
+            Transport::Udp if last && outbound.hedge_deferred => {
+                let since_first = outbound.attempts().first().map_or(Span::ZERO, |first| now - first.sent);
                 Span((ceiling.0 / 2 * 3).saturating_sub(since_first.0).clamp(ceiling.0 / 2, ceiling.0))
             }
-            // The last try gets the whole ceiling; over TCP the kernel retransmits what is lost.
-            Transport::Udp if !last => state.wait(u32::from(flight.tries - 1), ceiling),
+            // The last attempt gets the whole ceiling; over TCP the kernel retransmits what is lost.
+            Transport::Udp if !last => state.wait(u32::from(outbound.tries - 1), ceiling),
             _ => ceiling,
         }
     }
 
-    /// Records a query that could not be sent as a failed try of this server, so that another one is asked next.
+    /// Records a query that could not be sent as a failed attempt of this server, so that another one is asked next.
     fn record_send_failure(&mut self, index: Index, server: u16, now: Instant) {
-        let flight = &mut self.flights[index];
-        if let Some(place) = flight.attempts.get_mut(flight.attempts_len as usize) {
+        let outbound = &mut self.outbound_queries[index];
+        if let Some(place) = outbound.attempts.get_mut(outbound.attempts_len as usize) {
             *place = Attempt { server, sent: now, failed: true, ..Attempt::NONE };
-            flight.attempts_len += 1;
+            outbound.attempts_len += 1;
         }
     }
 
     /// True if the group has a server that was not asked this question yet.
-    fn has_untried(&self, flight: &Flight) -> bool {
-        let tried = |number: u16| flight.attempts().iter().any(|attempt| attempt.server == number);
-        self.servers.group(flight.forward_key()).iter().any(|&number| !tried(number))
+    fn has_untried(&self, outbound: &OutboundQuery) -> bool {
+        let tried = |number: u16| outbound.attempts().iter().any(|attempt| attempt.server == number);
+        self.servers.group(outbound.forward_key()).iter().any(|&number| !tried(number))
     }
 
     /// Writes a query of a question into a frame of the link. Returns false if the datapath did not take it.
@@ -174,37 +174,37 @@ impl Upstream {
         now: Instant,
         out: &mut impl Outbox,
     ) -> bool {
-        if self.flights[index].attempts_len as usize == ATTEMPTS {
+        if self.outbound_queries[index].attempts_len as usize == ATTEMPTS {
             return false;
         }
         let with_opt = !self.omits_edns(index, server, now);
         if self.links.has_many_gone(link) {
-            let Upstream { links, flights, .. } = self;
-            links.forget_gone(link, |id, index| flights[index].has_asked(link, id));
+            let Upstream { links, outbound_queries, .. } = self;
+            links.forget_gone(link, |id, index| outbound_queries[index].has_asked(link, id));
         }
         let id = self.links.issue(link, index, now, &mut self.random);
-        let flight = &mut self.flights[index];
-        let with_subnet = flight.subnet.is_some() && !flight.without_subnet && with_opt;
+        let outbound = &mut self.outbound_queries[index];
+        let with_subnet = outbound.subnet.is_some() && !outbound.without_subnet && with_opt;
         let room = &mut [0; LONGEST];
         self.servers.list[server as usize].breaker.on_query(now);
         let cookies = &self.servers.list[server as usize].cookies;
         let cookie = match self.parameters.sends_cookies && with_opt {
-            true => cookies.write(self.links.cookie(link), flight.without_cookie, now, room),
+            true => cookies.write(self.links.cookie(link), outbound.without_cookie, now, room),
             false => None,
         };
         let with_case = self.parameters.mix_case
             && self.links.transport(link) == Transport::Udp
             && !self.servers.list[server as usize].letter_case.is_lower(now);
         let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
-        out.trace(Subject::Flight(index), || TraceEvent::Sends);
-        let taken = out.ask(link, |frame| write_query(flight, id, with_case, opt, frame));
+        out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
+        let taken = out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
         if !taken {
             if self.links.release(link) == Release::Close {
                 self.close(link, out);
             }
             return false;
         }
-        flight.attempts[flight.attempts_len as usize] = Attempt {
+        outbound.attempts[outbound.attempts_len as usize] = Attempt {
             link,
             id,
             server,
@@ -214,34 +214,34 @@ impl Upstream {
             with_cookie: cookie.is_some(),
             with_opt,
             with_case,
-            is_hedge: flight.next_is_hedge,
+            is_hedge: outbound.next_is_hedge,
         };
-        flight.attempts_len += 1;
-        self.servers.list[server as usize].asked[query_kind(flight) as usize] += 1;
+        outbound.attempts_len += 1;
+        self.servers.list[server as usize].asked[query_kind(outbound) as usize] += 1;
         true
     }
 
     /// True if the next query of a question to a server goes without an OPT record (`edns_support.rs`).
     #[inline(always)]
     fn omits_edns(&self, index: Index, server: u16, now: Instant) -> bool {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let Server { edns, cookies, .. } = &self.servers.list[usize::from(server)];
         // Leaving out OPT leaves out the cookie, so never do that over UDP for a server known to support cookies.
-        if cookies.is_expected() && !flight.over_tcp {
+        if cookies.is_expected() && !outbound.over_stream {
             return false;
         }
         // One server's trouble with EDNS does not take EDNS from another one.
-        if edns.is_suspended(now) || flight.without_edns && !edns.is_known(now) {
+        if edns.is_suspended(now) || outbound.without_edns && !edns.is_known(now) {
             return true;
         }
         // A probe needs any reply, and servers of all kinds reply to the plainest query.
-        let is_last = flight.tries > 0 && flight.tries + 1 >= self.parameters.tries;
+        let is_last = outbound.tries > 0 && outbound.tries + 1 >= self.parameters.tries;
         let was_silent = |attempt: &Attempt| {
             attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
         };
         !edns.is_known(now)
-            && (flight.query_flags.has(QueryFlags::PROBE)
-                || is_last && !flight.over_tcp && flight.attempts().iter().any(was_silent))
+            && (outbound.query_flags.has(QueryFlags::PROBE)
+                || is_last && !outbound.over_stream && outbound.attempts().iter().any(was_silent))
     }
 
     /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
@@ -274,7 +274,7 @@ impl Upstream {
     ) -> Option<Link> {
         let state = &mut self.servers.list[usize::from(server)];
         let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
-        if self.links.has_room(link, &state.stream_limits, now) {
+        if self.links.has_room(link, &state.connection_policy, now) {
             return Some(link);
         }
         self.retire(link, out);
@@ -340,23 +340,23 @@ struct QueryOpt<'q> {
 /// Writes a query, with the OPT record `opt` if there is one. Returns its octets.
 #[inline(always)]
 fn write_query(
-    flight: &Flight,
+    outbound: &OutboundQuery,
     id: u16,
     with_case: bool,
     opt: Option<QueryOpt<'_>>,
     frame: &mut [u8],
 ) -> usize {
-    let question_end = write_question(flight, id, with_case, frame);
+    let question_end = write_question(outbound, id, with_case, frame);
     let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {
         header::set_arcount(frame, 0);
         return question_end;
     };
-    let dnssec_ok = flight.query_flags.has(QueryFlags::DO);
+    let dnssec_ok = outbound.query_flags.has(QueryFlags::DO);
     let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
     // At most 12 (header) + 259 (question) + 11 (OPT) + 24 (client subnet) + 44 (cookie) = 350 octets; `Outbox::ask` offers 512.
     let octets = opt.expect("512 octets hold a question and an OPT record");
     let opt = &mut frame[question_end..];
-    let octets = match &flight.subnet {
+    let octets = match &outbound.subnet {
         // RFC 7871 section 6: the scope is 0 in queries.
         Some(subnet) if with_subnet => subnet.append(0, opt, octets),
         _ => octets,
@@ -365,8 +365,8 @@ fn write_query(
 }
 
 /// The kind under which a query is counted.
-fn query_kind(flight: &Flight) -> QueryKind {
-    match (flight.query_flags.has(QueryFlags::PROBE), flight.qtype) {
+fn query_kind(outbound: &OutboundQuery) -> QueryKind {
+    match (outbound.query_flags.has(QueryFlags::PROBE), outbound.qtype) {
         (true, _) => QueryKind::Probe,
         (false, Type::AAAA) => QueryKind::Aaaa,
         (false, Type::A) => QueryKind::A,
@@ -374,15 +374,15 @@ fn query_kind(flight: &Flight) -> QueryKind {
     }
 }
 
-/// Writes header and question of a query; the header counts an OPT record. `with_case`: the name has the flight's letter case, else it
+/// Writes header and question of a query; the header counts an OPT record. `with_case`: the name has the outbound query's letter case, else it
 /// is in lower case. Returns where the question ends.
-fn write_question(flight: &Flight, id: u16, with_case: bool, frame: &mut [u8]) -> usize {
-    let name_len = flight.name_len as usize;
+fn write_question(outbound: &OutboundQuery, id: u16, with_case: bool, frame: &mut [u8]) -> usize {
+    let name_len = outbound.name_len as usize;
     let question_end = 12 + name_len + 4;
     let mut flags = Flags(0);
     for (bit, flag) in [(QueryFlags::RD, Flags::RD), (QueryFlags::CD, Flags::CD), (QueryFlags::AD, Flags::AD)]
     {
-        if flight.query_flags.has(bit) {
+        if outbound.query_flags.has(bit) {
             flags = flags.with(flag);
         }
     }
@@ -391,10 +391,10 @@ fn write_question(flight: &Flight, id: u16, with_case: bool, frame: &mut [u8]) -
     header::set_flags(frame, flags);
     let name = &mut frame[12..12 + name_len];
     match with_case {
-        true => name.copy_from_slice(flight.name()),
-        false => mix_case(flight.name(), LOWER_CASE, name),
+        true => name.copy_from_slice(outbound.name()),
+        false => mix_case(outbound.name(), LOWER_CASE, name),
     }
-    frame[12 + name_len..14 + name_len].copy_from_slice(&flight.qtype.0.to_be_bytes());
-    frame[14 + name_len..question_end].copy_from_slice(&flight.class.0.to_be_bytes());
+    frame[12 + name_len..14 + name_len].copy_from_slice(&outbound.qtype.0.to_be_bytes());
+    frame[14 + name_len..question_end].copy_from_slice(&outbound.class.0.to_be_bytes());
     question_end
 }

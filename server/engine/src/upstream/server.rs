@@ -1,7 +1,7 @@
 //! State of one upstream server: address, round trip, timeout, circuit breaker, and support of EDNS and cookies.
 //!
-//! Timeouts follow the measured round trip as in RFC 6298; they are not a constant. Each try has its own message ID, so it is
-//! known which try a reply belongs to, and late replies are measured like all others (the ambiguity that Karn's algorithm
+//! Timeouts follow the measured round trip as in RFC 6298; they are not a constant. Each attempt has its own message ID, so it is
+//! known which attempt a reply belongs to, and late replies are measured like all others (the ambiguity that Karn's algorithm
 //! avoids does not arise).
 
 use crate::base::time::{Instant, Span};
@@ -9,9 +9,9 @@ use crate::counters::DURATION_BOUNDS_US;
 use crate::interface::Transport;
 use crate::trace::{Unreachable, Untrusted};
 use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker, Trouble};
+use crate::upstream::connection_policy::PeerConnectionPolicy;
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
-use crate::upstream::stream_limits::StreamLimits;
 use crate::upstream::suspicion::LetterCase;
 use crate::upstream::transport_choice::{Choice, TransportChoice};
 use core::net::SocketAddr;
@@ -71,7 +71,7 @@ pub struct Server {
     /// Open TCP and TLS links.
     pub(crate) streams: u16,
     /// Limits of its connections.
-    pub stream_limits: StreamLimits,
+    pub connection_policy: PeerConnectionPolicy,
     /// Choice between UDP and TCP.
     pub transport_choice: TransportChoice,
     /// Cookie support.
@@ -82,7 +82,7 @@ pub struct Server {
     pub(crate) letter_case: LetterCase,
     /// Number of queries sent, by [`QueryKind`].
     pub asked: [u64; 4],
-    /// Number of tries that failed: no reply in time, a reply with an error after which another server is asked, a link that
+    /// Number of attempts that failed: no reply in time, a reply with an error after which another server is asked, a link that
     /// failed.
     pub failures: u64,
     /// Histogram of round trips with the bounds of [`DURATION_BOUNDS_US`]; the last bucket has no bound.
@@ -105,7 +105,7 @@ impl Server {
             current: [None; 3],
             spare: Vec::new(),
             streams: 0,
-            stream_limits: StreamLimits::default(),
+            connection_policy: PeerConnectionPolicy::default(),
             transport_choice: TransportChoice::default(),
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
@@ -134,7 +134,7 @@ impl Server {
         self.breaker.on_reply()
     }
 
-    /// Records a try without a reply in time.
+    /// Records an attempt without a reply in time.
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.failures += 1;
         self.breaker.on_timeout(now);
@@ -213,8 +213,8 @@ impl Server {
         if self.breaker.may_be_slow() { ceiling } else { self.wait(1, ceiling) }
     }
 
-    /// Timeout of try number `attempt` (from 0) over UDP: the estimate, doubled with every try, up to the ceiling. The caller
-    /// gives the last try the whole ceiling, since late replies to earlier tries count too.
+    /// Timeout of attempt number `attempt` (from 0) over UDP: the estimate, doubled with every attempt, up to the ceiling. The caller
+    /// gives the last attempt the whole ceiling, since late replies to earlier attempts count too.
     pub fn wait(&self, attempt: u32, ceiling: Span) -> Span {
         let estimate = match self.round_trip {
             None => INITIAL_WAIT,

@@ -2,10 +2,10 @@
 //! (RFC 7766 sections 6.2.1.1, 6.2.3 and 6.2.4).
 //!
 //! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
-//! limit (`stream_limits.rs`): connections with their last queries, and spare ones that carry one query at a time.
+//! limit (`connection_policy.rs`): connections with their last queries, and spare ones that carry one query at a time.
 //!
 //! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`. New queries go over another
-//! connection, and the questions on it are asked there as well, at the cost of half a try. It stays open with its last question,
+//! connection, and the questions on it are asked there as well, at the cost of half an attempt. It stays open with its last question,
 //! because its replies may only be late.
 
 use crate::base::slab::Index;
@@ -15,7 +15,7 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::stream_limits::{Ending, Learned, ReplyTiming};
+use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
 use crate::upstream::transport_choice::Verdict;
 
 /// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
@@ -32,9 +32,9 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> Option<Link> {
         let number = usize::from(server);
-        self.servers.list[number].stream_limits.refresh(now);
+        self.servers.list[number].connection_policy.refresh(now);
         if let Some(link) = self.link_with_room(server, transport, now, out) {
-            let one_at_a_time = self.servers.list[number].stream_limits.is_one_at_a_time();
+            let one_at_a_time = self.servers.list[number].connection_policy.is_one_at_a_time();
             return if one_at_a_time && self.links.outstanding(link) > 0 {
                 self.stream_beside(link, server, now, counters, out)
             } else {
@@ -51,7 +51,7 @@ impl Upstream {
     pub(super) fn has_all_streams(&self, server: u16) -> bool {
         let server = &self.servers.list[usize::from(server)];
         let is_limited =
-            server.stream_limits.questions().is_some() || server.stream_limits.is_one_at_a_time();
+            server.connection_policy.questions().is_some() || server.connection_policy.is_one_at_a_time();
         is_limited && usize::from(server.streams) >= STREAM_LINKS
     }
 
@@ -75,7 +75,7 @@ impl Upstream {
                 continue;
             }
             let outstanding = self.links.outstanding(link);
-            if !self.links.has_room(link, &self.servers.list[number].stream_limits, now) {
+            if !self.links.has_room(link, &self.servers.list[number].connection_policy, now) {
                 if outstanding == 0 {
                     self.close(link, out);
                 }
@@ -126,7 +126,7 @@ impl Upstream {
     ) -> Option<Instant> {
         let link = self.links.link(slot)?;
         let server = &self.servers.list[number];
-        if let Some(end) = self.links.idle_until(link, &server.stream_limits) {
+        if let Some(end) = self.links.idle_until(link, &server.connection_policy) {
             if end > now {
                 return Some(end);
             }
@@ -141,7 +141,7 @@ impl Upstream {
         None
     }
 
-    /// Handles a connection that stalls: its questions are asked again now, if they have a try left.
+    /// Handles a connection that stalls: its questions are asked again now, if they have an attempt left.
     #[cold]
     fn on_stall(&mut self, link: Link, now: Instant, counters: &mut Counters) {
         counters.count(Counter::StreamsStalled);
@@ -157,23 +157,25 @@ impl Upstream {
         // Nothing is asked over the link here, so the places stay.
         for place in 0.. {
             let Some((id, index)) = self.links.issued_at(link, place) else { break };
-            if !self.is_current(index, link, id) || self.flights[index].query_flags.has(QueryFlags::PROBE) {
+            if !self.is_current(index, link, id)
+                || self.outbound_queries[index].query_flags.has(QueryFlags::PROBE)
+            {
                 continue;
             }
-            let flight = &mut self.flights[index];
-            let tries_left = self.parameters.tries.saturating_sub(flight.tries);
-            let has_room = usize::from(flight.attempts_len + tries_left) <= TRIES;
-            flight.half_try = !flight.half_try && has_room;
-            // Two stalls take as long as one try, so they cost one: a slow upstream has its whole time. With `transport = "auto"`,
-            // UDP has all tries.
-            if flight.half_try || !flight.over_tcp {
-                flight.tries = flight.tries.saturating_sub(1);
+            let outbound = &mut self.outbound_queries[index];
+            let tries_left = self.parameters.tries.saturating_sub(outbound.tries);
+            let has_room = usize::from(outbound.attempts_len + tries_left) <= TRIES;
+            outbound.half_attempt = !outbound.half_attempt && has_room;
+            // Two stalls take as long as one attempt, so they cost one: a slow upstream has its whole time. With `transport = "auto"`,
+            // UDP has all attempts.
+            if outbound.half_attempt || !outbound.over_stream {
+                outbound.tries = outbound.tries.saturating_sub(1);
             }
-            if flight.tries < self.parameters.tries {
+            if outbound.tries < self.parameters.tries {
                 // The timer must not blame the server once more.
-                flight.send_failed = true;
-                flight.extended_wait = true;
-                flight.reconnects = true;
+                outbound.send_failed = true;
+                outbound.extended_wait = true;
+                outbound.reconnects = true;
                 counters.count(Counter::StreamRetries);
                 self.set_deadline(index, now);
             }
@@ -189,7 +191,7 @@ impl Upstream {
             idle: now - self.links.last_activity(link),
         };
         let server = self.links.server(link);
-        let learned = self.servers.list[usize::from(server)].stream_limits.on_ending(ending, now);
+        let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, now);
         self.count_learned(server, learned, now, counters);
     }
 
@@ -209,9 +211,9 @@ impl Upstream {
             outstanding: self.links.outstanding(link),
         };
         let server = self.links.server(link);
-        let over_tcp = self.flights[index].over_tcp;
+        let over_tcp = self.outbound_queries[index].over_stream;
         let state = &mut self.servers.list[usize::from(server)];
-        let learned = state.stream_limits.on_reply(reply, now);
+        let learned = state.connection_policy.on_reply(reply, now);
         if self.parameters.auto && !over_tcp {
             match state.transport_choice.on_answer(round_trip, now) {
                 Verdict::Unchanged => {}
@@ -225,18 +227,18 @@ impl Upstream {
     fn count_learned(
         &mut self,
         server: u16,
-        learned: Option<Learned>,
+        learned: Option<LearnedHabit>,
         now: Instant,
         counters: &mut Counters,
     ) {
         let Some(learned) = learned else { return };
         counters.count(match learned {
-            Learned::Questions => Counter::LimitQuestions,
-            Learned::Idle => Counter::LimitIdle,
-            Learned::OneAtATime => Counter::LimitOneAtATime,
+            LearnedHabit::Questions => Counter::LimitQuestions,
+            LearnedHabit::Idle => Counter::LimitIdle,
+            LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
         });
         // A connection that is closed when idle costs nothing.
-        if learned != Learned::Idle {
+        if learned != LearnedHabit::Idle {
             self.note_tcp_loss(server, now, counters);
         }
     }
@@ -250,25 +252,25 @@ impl Upstream {
         }
     }
 
-    /// True if the next query of a question goes over TCP by choice. Only its first query does, so UDP has all tries.
+    /// True if the next query of a question goes over TCP by choice. Only its first query does, so UDP has all attempts.
     #[inline]
     pub(super) fn chooses_tcp(&mut self, index: Index, server: u16, now: Instant) -> bool {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         let server = &mut self.servers.list[usize::from(server)];
         self.parameters.auto
-            && flight.attempts_len == 0
+            && outbound.attempts_len == 0
             && !server.is_tls()
-            && !flight.query_flags.has(QueryFlags::PROBE)
+            && !outbound.query_flags.has(QueryFlags::PROBE)
             && server.transport_choice.asks_over_tcp(server.round_trip, now)
     }
 
     /// True if the latest query of a question went over TCP by choice, with `transport = "auto"`.
     #[inline]
     pub(super) fn chose_tcp(&self, index: Index) -> bool {
-        let flight = &self.flights[index];
+        let outbound = &self.outbound_queries[index];
         self.parameters.auto
-            && !flight.over_tcp
-            && flight.attempts().last().is_some_and(|last| {
+            && !outbound.over_stream
+            && outbound.attempts().last().is_some_and(|last| {
                 self.links.is_open(last.link) && self.links.transport(last.link) == Transport::Tcp
             })
     }

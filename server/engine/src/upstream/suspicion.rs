@@ -154,7 +154,7 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let doubt = &mut self.flights[index].doubt;
+        let doubt = &mut self.outbound_queries[index].doubt;
         doubt.raise(server);
         if doubt.compares {
             return self.compare(index, now, counters, out);
@@ -163,7 +163,7 @@ impl Upstream {
         true
     }
 
-    /// Handles the reply over UDP to a try of a question, `(flight, place)`, that fits but for the letter case or the cookie. Returns true
+    /// Handles the reply over UDP to an attempt of a question, `(outbound, place)`, that fits but for the letter case or the cookie. Returns true
     /// if enough of them agree.
     #[cold]
     #[inline(never)]
@@ -177,9 +177,9 @@ impl Upstream {
         out: &mut impl Outbox,
     ) -> bool {
         let digest = self.digest(message);
-        let flight = &mut self.flights[index];
-        let attempt = flight.attempts[place];
-        let doubt = &mut flight.doubt;
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = outbound.attempts[place];
+        let doubt = &mut outbound.doubt;
         doubt.raise(attempt.server);
         doubt.by_case |= mismatch == Mismatch::LetterCase;
         doubt.by_cookie |= mismatch == Mismatch::Cookie;
@@ -197,7 +197,7 @@ impl Upstream {
         if doubt.is_settled() {
             return true;
         }
-        flight.attempts[place].failed |= compares;
+        outbound.attempts[place].failed |= compares;
         self.suspect(index, attempt.server, now, counters, out);
         false
     }
@@ -211,25 +211,25 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) -> bool {
-        let flight = &self.flights[index];
-        let Doubt { is_raised, queries, server, .. } = flight.doubt;
+        let outbound = &self.outbound_queries[index];
+        let Doubt { is_raised, queries, server, .. } = outbound.doubt;
         let is_asked_over_udp = || {
             // After a reload it may have gone, or have another transport.
             let state = &self.servers.list[usize::from(server)];
             self.parameters.transport == Transport::Udp
                 && state.configured
                 && state.transport(false) == Transport::Udp
-                && self.servers.group(flight.forward_key()).contains(&server)
+                && self.servers.group(outbound.forward_key()).contains(&server)
         };
-        let has_room = queries < QUERIES && flight.attempts().len() < ATTEMPTS;
-        if !is_raised || !has_room || !flight.is_wanted() || !is_asked_over_udp() {
+        let has_room = queries < QUERIES && outbound.attempts().len() < ATTEMPTS;
+        if !is_raised || !has_room || !outbound.is_wanted() || !is_asked_over_udp() {
             return false;
         }
-        let flight = &mut self.flights[index];
-        flight.doubt.queries += 1;
-        flight.doubt.compares = true;
-        flight.over_tcp = false;
-        flight.tries = flight.tries.saturating_sub(1);
+        let outbound = &mut self.outbound_queries[index];
+        outbound.doubt.queries += 1;
+        outbound.doubt.compares = true;
+        outbound.over_stream = false;
+        outbound.tries = outbound.tries.saturating_sub(1);
         self.send_to_compare(index, server, now, counters, out);
         true
     }
@@ -243,10 +243,10 @@ impl Upstream {
         counters: &mut Counters,
         out: &mut impl Outbox,
     ) {
-        let flight = &mut self.flights[index];
-        flight.doubt.newest = flight.attempts_len;
-        if flight.doubt.first == 0 {
-            flight.doubt.first = flight.attempts_len;
+        let outbound = &mut self.outbound_queries[index];
+        outbound.doubt.newest = outbound.attempts_len;
+        if outbound.doubt.first == 0 {
+            outbound.doubt.first = outbound.attempts_len;
         }
         self.retire_current(server, out);
         self.send_to(index, server, now, counters, out);
@@ -272,8 +272,8 @@ impl Upstream {
         now: Instant,
         counters: &mut Counters,
     ) {
-        let attempt = self.flights[index].attempts[place];
-        let doubt = self.flights[index].doubt;
+        let attempt = self.outbound_queries[index].attempts[place];
+        let doubt = self.outbound_queries[index].doubt;
         if attempt.server != doubt.server || !(doubt.by_case || doubt.by_cookie) {
             return;
         }
@@ -289,7 +289,7 @@ impl Upstream {
             counters.count(Counter::UpstreamCookieLost);
         }
         // A question shows it once.
-        let doubt = &mut self.flights[index].doubt;
+        let doubt = &mut self.outbound_queries[index].doubt;
         (doubt.by_case, doubt.by_cookie) = (false, false);
     }
 

@@ -10,7 +10,7 @@
 //! A loss is a connection that was refused, ended with queries on it or stalled, an answer that is late, an upstream that
 //! answers one query at a time, or answers that come later than over UDP on average: behind lost packets, or because the upstream
 //! does not set TCP_NODELAY. Under load all answers come later, so both averages are kept up to date. A question that meets a loss goes
-//! over UDP without the loss of a try. So a trial costs a few questions a round trip, and no question its answer.
+//! over UDP without the loss of an attempt. So a trial costs a few questions a round trip, and no question its answer.
 
 use crate::base::time::{Instant, Span};
 

@@ -9,7 +9,7 @@ use crate::world::{
 };
 use engine::local::LocalData;
 use engine::settings::{ForwardZone, Lookup};
-use engine::{CommonAnswer, Machine, Settings, Span};
+use engine::{Machine, PacketCacheEntry, Settings, Span};
 use wire::{Flags, Rcode, Section, Type};
 
 /// Targets: in a forward zone, without and with AAAA records and missing there; with local records; blocked; special-use names.
@@ -169,9 +169,9 @@ fn whoever_asks_for_an_alias_itself_gets_what_the_upstream_has() {
     }
 }
 
-fn common(world: &World, query: &ClientQuery) -> Option<CommonAnswer> {
-    let mut answer = CommonAnswer::empty();
-    world.engine.common_answer(world.now, &query.bytes(), &mut answer).then_some(answer)
+fn common(world: &World, query: &ClientQuery) -> Option<PacketCacheEntry> {
+    let mut answer = PacketCacheEntry::empty();
+    world.engine.packet_cache_entry(world.now, &query.bytes(), &mut answer).then_some(answer)
 }
 
 #[test]

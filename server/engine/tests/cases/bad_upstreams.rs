@@ -86,7 +86,7 @@ fn a_referral_is_a_failure_and_not_an_empty_answer() {
         let token = question(&mut alone, 1, Type::AAAA, Span::from_millis(100));
         let answer = alone.answer_to(token);
         assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(ede::NO_REACHABLE_AUTHORITY)));
-        // One query for each leg: a lame server is not tried twice.
+        // One query for each lookup: a lame server is not tried twice.
         assert_eq!((alone.asked.len(), alone.count(Counter::Lame)), (2, 2));
     }
 }
@@ -115,7 +115,7 @@ fn name_servers_in_an_empty_answer_of_a_resolver_are_no_referral() {
         let synthesized = format!("n1.example. {given} IN AAAA 2001:db8:64::c633:6407");
         let token = question(&mut world, 1, Type::AAAA, Span::from_millis(100));
         assert_eq!(world.answer_to(token).records(Section::Answer), [synthesized]);
-        // One query for each leg, and no mark against the server.
+        // One query for each lookup, and no mark against the server.
         assert_eq!(
             (world.asked.len(), world.count(Counter::Lame), world.count(Counter::Failover)),
             (2, 0, 0)
@@ -211,7 +211,7 @@ fn a_truncated_reply_whose_tcp_is_refused_fails_after_the_configured_tries() {
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     assert_eq!(world.asked.len(), 4, "once over UDP, three times over TCP");
     assert!(world.engine.servers().all(|server| !server.is_dead()), "over UDP it replies");
-    assert_eq!(world.engine.flights(), 0);
+    assert_eq!(world.engine.outbound_queries(), 0);
 }
 
 #[test]

@@ -264,7 +264,7 @@ fn counted(world: &World) -> Vec<(String, u64)> {
     let families = [
         "synthesized_total",
         "not_synthesized_total",
-        "left_out_addresses_total",
+        "omitted_addresses_total",
         "responses_total",
         "filtered_total",
     ];

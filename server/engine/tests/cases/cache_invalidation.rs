@@ -132,8 +132,8 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
         shown.sort_by_key(|&(qtype, is_synthesized)| (qtype.0, is_synthesized));
         shown
     };
-    let legs = [(Type::A, false), (Type::AAAA, false)];
-    let all = [legs[0], legs[1], (Type::AAAA, true)];
+    let lookups = [(Type::A, false), (Type::AAAA, false)];
+    let all = [lookups[0], lookups[1], (Type::AAAA, true)];
     for prefix in ["2001:db8:64::/96", "2001:db8:65::/96"] {
         let mut settings = settings();
         set_prefixes(&mut settings.dns64, prefix);
@@ -145,14 +145,14 @@ fn entries_synthesized_under_other_settings_are_not_listed() {
         assert_eq!(shown(&world), all, "{prefix}");
         let settings = world.engine.settings().clone();
         world.engine.configure(settings);
-        assert_eq!(shown(&world), legs, "{prefix}");
+        assert_eq!(shown(&world), lookups, "{prefix}");
     }
 }
 
-/// A popular name whose AAAA leg has a long TTL and whose A leg has a short one; one of them fails from some time on. Only the
-/// other leg is refreshed, and not at every query for the answer synthesized from both.
+/// A popular name whose AAAA lookup has a long TTL and whose A lookup has a short one; one of them fails from some time on. Only the
+/// other lookup is refreshed, and not at every query for the answer synthesized from both.
 #[test]
-fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
+fn a_lookup_whose_refresh_fails_causes_no_query_storm_for_the_other_lookup() {
     for failing in [Type::A, Type::AAAA] {
         let mut world = World::with_cache(settings(), 1 << 20);
         world.set_replies(Span::from_millis(5), move |asked| {
@@ -168,8 +168,8 @@ fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
             world.run(Span::from_millis(50));
             assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
         }
-        // 10 minutes. The leg that fails is queried every half a minute at most; the A leg every 18 s if it does not fail, the
-        // AAAA leg every 270 s.
+        // 10 minutes. The lookup that fails is queried every half a minute at most; the A lookup every 18 s if it does not fail, the
+        // AAAA lookup every 270 s.
         let asked = |qtype| world.asked.iter().filter(|asked| asked.qtype() == qtype).count();
         let most = if failing == Type::A { [22, 4] } else { [35, 13] };
         let found = [Type::A, Type::AAAA].map(asked);
@@ -177,7 +177,7 @@ fn a_leg_whose_refresh_fails_causes_no_query_storm_for_the_other_leg() {
     }
 }
 
-/// A cache so small that a flood evicts both legs, but not the synthesized answer, which is queried often.
+/// A cache so small that a flood evicts both lookups, but not the synthesized answer, which is queried often.
 #[test]
 fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
     let rule = "set dns64.rule clients 2001:db8:c:1::/64 prefixes 2001:db8:66::/96";
@@ -215,9 +215,9 @@ fn a_new_reply_removes_the_synthesis_made_from_an_evicted_reply() {
             get(&mut world, query(&format!("r{round}.example."), Type::A));
         }
     }
-    assert_eq!(are_synthesized(&world), [true], "the legs are evicted, the synthesis is not");
+    assert_eq!(are_synthesized(&world), [true], "the lookups are evicted, the synthesis is not");
     has_address.set(true);
-    // A client with a DNS64 rule of its own does not get the cached synthesis: both legs are queried.
+    // A client with a DNS64 rule of its own does not get the cached synthesis: both lookups are queried.
     let real = ["2001:db8:1::7"];
     assert_eq!(get(&mut world, www(Type::AAAA, 0).network(1)), real);
     assert_eq!(get(&mut world, www(Type::AAAA, 0)), real, "nor do other clients get it any more");

@@ -119,7 +119,7 @@ fn only_one_probe_is_in_flight_however_long_the_timeout() {
     world.run(Span::from_secs(20));
     for _ in 0..200 {
         world.run(Span::from_millis(100));
-        assert!(world.engine.flights() <= 1, "{} probes at once", world.engine.flights());
+        assert!(world.engine.outbound_queries() <= 1, "{} probes at once", world.engine.outbound_queries());
     }
     let (probes, _) = asked(&world, Instant(world.now.0 - 20_000_000_000), world.now);
     assert!((20..=60).contains(&probes), "{probes} questions of probes in twenty seconds");
@@ -187,7 +187,7 @@ fn a_clock_jump_of_an_hour_makes_no_server_dead_and_loses_no_later_query() {
     let after = traffic(&mut world, 200, Span::from_secs(2), u32::MAX, &mut next);
     world.run(Span::from_secs(3));
     assert_eq!(failed(&world, &after), 0);
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn packet_loss_to_a_single_server_opens_its_breaker_only_briefly() {
         println!(
             "{rate} a second: {share:.3} failed, dead for {dead_ms} ms of 60 s, at most {longest_ms} ms"
         );
-        // One in eight loses all three tries.
+        // One in eight loses all three attempts.
         assert!(share <= 0.125 + 4.0 * (0.11 / tokens.len() as f64).sqrt() + 0.02, "{rate}: {share}");
         assert!(dead_ms <= 3_000 && longest_ms <= 3_000, "{rate}: {dead_ms} ms, {longest_ms} ms");
     }

@@ -45,8 +45,8 @@ fn many_subnets_cause_no_more_queries_at_a_time_than_the_limit_and_one_without_s
             let with = asked.iter().filter(|asked| !subnets(&asked.message()).is_empty()).count();
             assert_eq!((with, asked.len()), (SUBNETS, SUBNETS + 1), "{qtype}, {lookup:?}");
         }
-        assert_eq!(world.count(Counter::SubnetCrowded), 2 * (1000 - SUBNETS as u64));
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert_eq!(world.count(Counter::SubnetLimit), 2 * (1000 - SUBNETS as u64));
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
         world.assert_conservation();
         // The limit is no longer reached.
         world.ask(&ask_of(2000, Type::A));
@@ -139,7 +139,7 @@ fn a_wrong_subnet_over_tcp_too_is_rejected_and_the_query_fails() {
     world.run(Span::from_secs(10));
     assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     assert!(world.count(Counter::SuspectSubnet) >= 2);
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }
 
 #[test]

@@ -87,20 +87,20 @@ fn one_network_leaves_room_for_the_chains_of_others() {
         world.ask(&name(1, number));
     }
     assert_eq!(world.engine.chases(), engine::limits::CHASES / 3 + 1);
-    // Further networks of the site get a part of the rest, so the site has half of all at most.
+    // Further networks of the customer get a part of the rest, so the customer has half of all at most.
     for network in 2..100 {
         for number in 0..10 {
             world.ask(&name(network, 1000 + 10 * network + number));
         }
     }
-    let of_site = world.engine.chases();
-    assert!((400..=engine::limits::CHASES / 2).contains(&of_site), "{of_site}");
-    // A network of another site gets a third of the rest.
+    let of_customer = world.engine.chases();
+    assert!((400..=engine::limits::CHASES / 2).contains(&of_customer), "{of_customer}");
+    // A network of another customer gets a third of the rest.
     for number in 2000..3000 {
         world.ask(&name(256, number));
     }
-    let rest = engine::limits::CHASES - of_site;
-    assert!((world.engine.chases() - of_site).abs_diff(rest / 3) <= 1, "{}", world.engine.chases());
+    let rest = engine::limits::CHASES - of_customer;
+    assert!((world.engine.chases() - of_customer).abs_diff(rest / 3) <= 1, "{}", world.engine.chases());
     let asked = world.asked.len();
     let token = world.ask(&name(512, 4000));
     assert_eq!(world.asked.len(), asked + 1);

@@ -24,7 +24,7 @@ fn a_forwarder_with_tls_is_asked_over_tls_alone() {
 fn distrust(world: &mut World, reason: Untrusted) {
     let link = world.asked.last().unwrap().link;
     world.outbox.links.remove(&link);
-    world.engine.unreachable(world.now, link, Unreachable::Untrusted(reason), &mut world.outbox);
+    world.engine.on_link_failure(world.now, link, Unreachable::Untrusted(reason), &mut world.outbox);
     world.poll();
 }
 
@@ -53,7 +53,7 @@ fn a_certificate_that_does_not_fit_ends_the_question_at_once_with_the_reason() {
         distrust(&mut world, reason);
         assert_eq!(failure(&world, token), (Rcode::SERVFAIL, vec![(23, text.to_owned())]));
         assert_eq!(world.asked.len(), 1);
-        // Both legs of an AAAA query fail. A client without EDNS gets the RCODE alone.
+        // Both lookups of an AAAA query fail. A client without EDNS gets the RCODE alone.
         let token = world.ask(&query("www.example.", Type::AAAA).edns(1232, false));
         distrust(&mut world, reason);
         distrust(&mut world, reason);

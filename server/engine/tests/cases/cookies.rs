@@ -177,9 +177,7 @@ fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one()
     world.set_replies(Span::from_millis(1), |asked| {
         let reply = Reply::answer(&[&format!("{} 60 IN A 198.51.100.7", asked.name())]);
         let wrong = cookie_of(&asked.message()).is_some();
-        let reply =
-            if wrong { Reply { wrong_cookie: true, ..reply.cookie("01020304050607") } } else { reply };
-        reply
+        if wrong { Reply { wrong_cookie: true, ..reply.cookie("01020304050607") } } else { reply }
     });
     for number in 0..10u16 {
         let token = world.ask(&query(&format!("n{number}.example"), Type::A).id(number));
@@ -187,7 +185,7 @@ fn an_upstream_that_returns_the_wrong_cookie_over_tcp_too_is_asked_without_one()
         assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
     }
     assert_eq!(world.asked.len(), 3 + 9, "twice with a wrong cookie, once without; then without");
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }
 
 /// Client cookies differ between upstreams, and are equal on all ports.

@@ -21,7 +21,7 @@ fn ask_of(number: u32, rng: &mut Rng) -> ClientQuery {
 }
 
 #[test]
-fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answer_each() {
+fn two_hundred_clients_with_one_question_cause_one_query_per_lookup_and_get_an_answer_each() {
     for lookup in [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(Span::from_millis(5))] {
         let mut settings = settings();
         settings.dns64.lookup = lookup;
@@ -46,13 +46,13 @@ fn two_hundred_clients_with_one_question_cause_one_query_per_leg_and_get_an_answ
                 Some(30)
             );
         }
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
         world.assert_conservation();
     }
 }
 
 #[test]
-fn a_question_for_a_and_the_a_leg_of_a_synthesis_share_one_flight() {
+fn a_question_for_a_and_the_a_lookup_of_a_synthesis_share_one_outbound_query() {
     let mut world = World::new(settings());
     let direct = world.ask(&query("www.example.", Type::A).network(1));
     let synthesized = world.ask(&query("www.example.", Type::AAAA).network(2));
@@ -108,7 +108,7 @@ fn another_question_with_the_same_id_from_the_same_port_is_not_a_retransmission(
     let mut world = World::new(settings());
     world.ask(&query("www.example.", Type::AAAA));
     world.reply_to(0, &Reply::default());
-    // The first query now waits for the A leg, which the second one joins.
+    // The first query now waits for the A lookup, which the second one joins.
     world.ask(&query("www.example.", Type::A));
     assert_eq!(world.count(Counter::DroppedRepeated), 0);
     world.reply_to(1, &Reply::answer(&["www.example. 60 IN A 198.51.100.7"]));

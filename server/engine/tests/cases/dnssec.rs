@@ -1,5 +1,5 @@
 //! The matrix of RFC 6147 section 5.5 for a forwarder that trusts its upstream: every client (CD, DO, AD, EDNS) with every
-//! state of both legs, under every setting. [`expected`] derives the answer from the rules of the RFCs, independently of the
+//! state of both lookups, under every setting. [`expected`] derives the answer from the rules of the RFCs, independently of the
 //! engine. The upstream is a validating resolver that omits nothing for clients without DO.
 
 use crate::world::{Answer, ParsedRecord, Reply, SentQuery, World, deliver, query, record, settings};
@@ -10,14 +10,14 @@ use wire::{Flags, Rcode, Section, Type};
 
 /// The flags of a client query.
 #[derive(Clone, Copy, Debug)]
-struct Requestor {
+struct ResponseParams {
     cd: bool,
     dnssec_ok: bool,
     ad: bool,
     edns: bool,
 }
 
-/// State of the AAAA leg.
+/// State of the AAAA lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Aaaa {
     NoData {
@@ -43,7 +43,7 @@ enum Aaaa {
     Silent,
 }
 
-/// State of the A leg.
+/// State of the A lookup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum A {
     Address { secure: bool, alias: bool },
@@ -53,7 +53,7 @@ enum A {
 
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    requestor: Requestor,
+    params: ResponseParams,
     aaaa: Aaaa,
     a: A,
 }
@@ -77,73 +77,73 @@ const EXCLUDED: &str = "2001:db8:64::1";
 const SYNTHESIZED: &str = "2001:db8:64::c633:6407";
 
 impl Outcome {
-    fn failure(requestor: Requestor, code: u16) -> Outcome {
-        let ede = requestor.edns.then_some(code);
+    fn failure(params: ResponseParams, code: u16) -> Outcome {
+        let ede = params.edns.then_some(code);
         Outcome { rcode: Rcode::SERVFAIL, addresses: vec![], ad: false, ede, signed: vec![], proofs: false }
     }
 
-    fn records(requestor: Requestor, addresses: &[&'static str], signed: &[Type], ad: bool) -> Outcome {
+    fn records(params: ResponseParams, addresses: &[&'static str], signed: &[Type], ad: bool) -> Outcome {
         // RFC 4035 section 3.2.1: signatures and proofs only with DO.
-        let signed = if requestor.dnssec_ok { signed.to_vec() } else { vec![] };
-        let (addresses, proofs) = (addresses.to_vec(), requestor.dnssec_ok);
+        let signed = if params.dnssec_ok { signed.to_vec() } else { vec![] };
+        let (addresses, proofs) = (addresses.to_vec(), params.dnssec_ok);
         Outcome { rcode: Rcode::NOERROR, addresses, ad, ede: None, signed, proofs }
     }
 }
 
 /// The answer that the rules require.
 fn expected(case: &Case, settings: &Settings) -> Outcome {
-    let Case { requestor, aaaa, a } = *case;
+    let Case { params, aaaa, a } = *case;
     let trust = settings.dns64.dnssec == Dnssec::Trust;
     // RFC 6840 section 5.8: AD is for clients that understand it, which they show by DO or AD.
-    let may_ad = trust && (requestor.dnssec_ok || requestor.ad);
+    let may_ad = trust && (params.dnssec_ok || params.ad);
     // RFC 6147 section 5.5 (3): MUST NOT synthesize for DO and CD.
-    let synthesizes = !(requestor.dnssec_ok && requestor.cd) || settings.dns64.break_dnssec;
+    let synthesizes = !(params.dnssec_ok && params.cd) || settings.dns64.break_dnssec;
 
-    // The AAAA leg as this client gets it: the upstream validates only without CD (RFC 4035 section 3.2.2).
+    // The AAAA lookup as this client gets it: the upstream validates only without CD (RFC 4035 section 3.2.2).
     let (proved_absent, is_absent) = match aaaa {
         Aaaa::Real { secure } => {
-            return Outcome::records(requestor, &[REAL], &[Type::AAAA], may_ad && secure);
+            return Outcome::records(params, &[REAL], &[Type::AAAA], may_ad && secure);
         }
         Aaaa::Excluded { secure } if !synthesizes => {
-            return Outcome::records(requestor, &[EXCLUDED], &[Type::AAAA], may_ad && secure);
+            return Outcome::records(params, &[EXCLUDED], &[Type::AAAA], may_ad && secure);
         }
         Aaaa::NoData { secure } if !synthesizes => {
-            return Outcome::records(requestor, &[], &[], may_ad && secure);
+            return Outcome::records(params, &[], &[], may_ad && secure);
         }
         Aaaa::Excluded { secure } => (secure, false),
         Aaaa::NoData { secure } => (secure, true),
         // RFC 6147 section 5.5 (2): bogus is SERVFAIL.
-        Aaaa::Bogus if !requestor.cd => return Outcome::failure(requestor, 6),
-        Aaaa::SilentlyBogus if !requestor.cd && trust => return Outcome::failure(requestor, 6),
-        Aaaa::Bogus | Aaaa::SilentlyBogus if requestor.cd && !synthesizes => {
-            return Outcome::records(requestor, &[], &[], false);
+        Aaaa::Bogus if !params.cd => return Outcome::failure(params, 6),
+        Aaaa::SilentlyBogus if !params.cd && trust => return Outcome::failure(params, 6),
+        Aaaa::Bogus | Aaaa::SilentlyBogus if params.cd && !synthesizes => {
+            return Outcome::records(params, &[], &[], false);
         }
-        Aaaa::Bogus | Aaaa::SilentlyBogus => (false, requestor.cd),
+        Aaaa::Bogus | Aaaa::SilentlyBogus => (false, params.cd),
         // The second query succeeds.
-        Aaaa::FailsOnce if !requestor.cd && trust => (true, true),
+        Aaaa::FailsOnce if !params.cd && trust => (true, true),
         Aaaa::Dead | Aaaa::DeadReported | Aaaa::FailsOnce if !synthesizes => {
-            return Outcome::failure(requestor, 22);
+            return Outcome::failure(params, 22);
         }
-        Aaaa::Silent if !synthesizes => return Outcome::failure(requestor, 23),
+        Aaaa::Silent if !synthesizes => return Outcome::failure(params, 23),
         // RFC 6147 sections 5.1.2 and 5.1.3: treated as empty, without a proof of that.
         Aaaa::Dead | Aaaa::DeadReported | Aaaa::FailsOnce | Aaaa::Silent => (false, false),
     };
     match a {
-        A::Bogus if !requestor.cd => Outcome::failure(requestor, 6),
+        A::Bogus if !params.cd => Outcome::failure(params, 6),
         A::NoData { secure } => {
-            Outcome::records(requestor, &[], &[], may_ad && is_absent && proved_absent && secure)
+            Outcome::records(params, &[], &[], may_ad && is_absent && proved_absent && secure)
         }
         A::Address { .. } | A::Bogus => {
             let (secure, alias) = match a {
                 A::Address { secure, alias } => (secure, alias),
                 _ => (false, false),
             };
-            // RFC 6147 section 5.5 (1): MUST NOT set AD without DO; (2): both legs must be secure.
-            let ad = trust && requestor.dnssec_ok && !requestor.cd && proved_absent && secure;
+            // RFC 6147 section 5.5 (1): MUST NOT set AD without DO; (2): both lookups must be secure.
+            let ad = trust && params.dnssec_ok && !params.cd && proved_absent && secure;
             // The signature over the A records does not cover the synthesized records; the signature over the alias stays.
             let signed: &[Type] = if alias { &[Type::CNAME] } else { &[] };
-            let ede = requestor.edns.then_some(29);
-            Outcome { ede, ..Outcome::records(requestor, &[SYNTHESIZED], signed, ad) }
+            let ede = params.edns.then_some(29);
+            Outcome { ede, ..Outcome::records(params, &[SYNTHESIZED], signed, ad) }
         }
     }
 }
@@ -201,7 +201,7 @@ fn upstream(case: &Case, asked: &SentQuery, is_first: bool) -> Option<Reply> {
 
 fn cases() -> Vec<Case> {
     let both = [false, true];
-    let mut legs = vec![];
+    let mut lookups = vec![];
     for a in both
         .into_iter()
         .flat_map(|secure| both.map(|alias| A::Address { secure, alias }))
@@ -212,14 +212,14 @@ fn cases() -> Vec<Case> {
             [Aaaa::Bogus, Aaaa::SilentlyBogus, Aaaa::Dead, Aaaa::Silent, Aaaa::DeadReported, Aaaa::FailsOnce];
         let secure =
             both.map(|secure| [Aaaa::NoData { secure }, Aaaa::Real { secure }, Aaaa::Excluded { secure }]);
-        legs.extend(secure.into_iter().flatten().chain(aaaa).map(|aaaa| (aaaa, a)));
+        lookups.extend(secure.into_iter().flatten().chain(aaaa).map(|aaaa| (aaaa, a)));
     }
     let mut cases = vec![];
     for bits in 0..16 {
         let [cd, dnssec_ok, ad, edns] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
         if edns || !dnssec_ok {
-            let requestor = Requestor { cd, dnssec_ok, ad, edns };
-            cases.extend(legs.iter().map(|&(aaaa, a)| Case { requestor, aaaa, a }));
+            let params = ResponseParams { cd, dnssec_ok, ad, edns };
+            cases.extend(lookups.iter().map(|&(aaaa, a)| Case { params, aaaa, a }));
         }
     }
     cases
@@ -256,7 +256,7 @@ fn found(answer: &Answer) -> Outcome {
 //= RFC 6147 section 5.1.2: requirement 4
 //= RFC 6147 section 5.1.3: requirement 5
 #[test]
-fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
+fn every_client_gets_from_every_pair_of_lookups_what_the_rules_say() {
     let cases = cases();
     assert_eq!(cases.len(), 12 * 12 * 7);
     for bits in 0..8 {
@@ -281,7 +281,7 @@ fn every_client_gets_from_every_pair_of_legs_what_the_rules_say() {
             reply.iter().map(|reply| deliver(asked, Span::from_millis(5), reply)).collect()
         });
         for (number, case) in cases.iter().enumerate() {
-            let Requestor { cd, dnssec_ok, ad, edns } = case.requestor;
+            let ResponseParams { cd, dnssec_ok, ad, edns } = case.params;
             let flags = Flags::RD.with(if cd { Flags::CD } else { Flags(0) });
             let mut question = query(&format!("n{number}.example."), Type::AAAA).id(number as u16);
             question.flags = flags.with(if ad { Flags::AD } else { Flags(0) });

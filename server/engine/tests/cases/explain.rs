@@ -60,7 +60,7 @@ fn explain(
         for (_, asked, bytes) in ready {
             match bytes {
                 Some(mut bytes) => explainer.reply(now, asked.link, &mut bytes, &mut outbox),
-                None => explainer.unreachable(now, asked.link, Unreachable::PortRefused, &mut outbox),
+                None => explainer.on_link_failure(now, asked.link, Unreachable::PortRefused, &mut outbox),
             }
         }
     }
@@ -87,7 +87,7 @@ fn v6(text: &str) -> Ipv6Addr {
 }
 
 #[test]
-fn an_explanation_has_both_legs_every_address_and_the_arithmetic_of_the_ttl() {
+fn an_explanation_has_both_lookups_every_address_and_the_arithmetic_of_the_ttl() {
     let mut settings = settings();
     set_prefixes(&mut settings.dns64, "64:ff9b::/96 2001:db8:64::/96");
     settings.dns64.max_records = 3;
@@ -100,16 +100,17 @@ fn an_explanation_has_both_legs_every_address_and_the_arithmetic_of_the_ttl() {
     let asked = query("WWW.example", Type::AAAA);
     let explanation = explain(settings, &asked, replies(Reply::empty("example", 900, 120), a));
     assert_eq!(codes(&explanation), ["dns64", "nodata", "synthesized"]);
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (&leg.name[..], leg.qtype, leg.is_over)).collect();
+    let lookups: Vec<_> =
+        explanation.lookups.iter().map(|lookup| (&lookup.name[..], lookup.qtype, lookup.is_over)).collect();
     let name = &b"\x03www\x07example\0"[..];
-    assert_eq!(legs, [(name, Type::AAAA, true), (name, Type::A, true)]);
-    for (leg, after) in explanation.legs.iter().zip([Span::ZERO, ROUND_TRIP]) {
-        let [only] = &leg.tries[..] else { panic!("{:?}", leg.tries) };
+    assert_eq!(lookups, [(name, Type::AAAA, true), (name, Type::A, true)]);
+    for (lookup, after) in explanation.lookups.iter().zip([Span::ZERO, ROUND_TRIP]) {
+        let [only] = &lookup.attempts[..] else { panic!("{:?}", lookup.attempts) };
         assert_eq!((only.upstream.to_string().as_str(), only.transport), ("192.0.2.53:53", Transport::Udp));
         assert_eq!((only.after, only.end), (after, Some((End::Reply(Rcode::NOERROR), ROUND_TRIP))));
-        assert_eq!(leg.own, None);
+        assert_eq!(lookup.own, None);
     }
-    assert_eq!(explanation.legs[1].replied().unwrap().count(Section::Answer), 4);
+    assert_eq!(explanation.lookups[1].replied().unwrap().count(Section::Answer), 4);
     let fates: Vec<_> = explanation
         .addresses
         .iter()
@@ -188,19 +189,19 @@ fn an_explanation_names_the_rule_that_decides_and_the_rule_that_ignores_real_add
 }
 
 #[test]
-fn real_addresses_are_kept_or_excluded_and_the_a_leg_is_not_asked() {
+fn real_addresses_are_kept_or_excluded_and_the_a_lookup_is_not_asked() {
     let aaaa =
         Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1", "www.example. 60 IN AAAA 2001:db8:64::1"]);
     let explanation = explain(settings(), &query("www.example", Type::AAAA), replies(aaaa, Reply::default()));
     assert_eq!(codes(&explanation), ["dns64", "real_aaaa"]);
     assert_eq!(explanation.real[0].fate, RealFate::Kept);
     assert_eq!(explanation.real[1].fate, RealFate::Excluded(networks("2001:db8:64::/96")[0]));
-    assert_eq!((explanation.legs.len(), explanation.addresses.len(), explanation.ttl), (1, 0, None));
+    assert_eq!((explanation.lookups.len(), explanation.addresses.len(), explanation.ttl), (1, 0, None));
     assert_eq!(aaaa_of(&explanation), [v6("2001:db8::1")]);
 }
 
 #[test]
-fn an_early_a_query_that_was_not_needed_is_an_unfinished_leg() {
+fn an_early_a_query_that_was_not_needed_is_an_unfinished_lookup() {
     let mut settings = settings();
     settings.dns64.lookup = Lookup::Parallel;
     let aaaa = Reply::answer(&["www.example. 60 IN AAAA 2001:db8::1"]);
@@ -209,36 +210,45 @@ fn an_early_a_query_that_was_not_needed_is_an_unfinished_leg() {
             Type::AAAA => Reaction::Replies(aaaa.clone()),
             _ => Reaction::Silent,
         });
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.is_over, leg.tries.len())).collect();
-    assert_eq!(legs, [(Type::AAAA, true, 1), (Type::A, false, 1)]);
+    let lookups: Vec<_> = explanation
+        .lookups
+        .iter()
+        .map(|lookup| (lookup.qtype, lookup.is_over, lookup.attempts.len()))
+        .collect();
+    assert_eq!(lookups, [(Type::AAAA, true, 1), (Type::A, false, 1)]);
 }
 
 #[test]
 fn silent_and_unreachable_upstreams_have_tries_without_a_reply() {
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |_| Reaction::Silent);
     assert_eq!(codes(&explanation), ["dns64", "aaaa_timeout", "a_failed"]);
-    for leg in &explanation.legs {
-        assert_eq!((leg.tries.len(), leg.is_over, leg.reply.is_some()), (3, true, false), "{}", leg.qtype);
-        assert!(leg.tries.iter().all(|one| one.end.is_none()));
+    for lookup in &explanation.lookups {
+        assert_eq!(
+            (lookup.attempts.len(), lookup.is_over, lookup.reply.is_some()),
+            (3, true, false),
+            "{}",
+            lookup.qtype
+        );
+        assert!(lookup.attempts.iter().all(|one| one.end.is_none()));
     }
-    assert_eq!(explanation.legs[0].no_reply(), Some(NoReply::TimedOut));
+    assert_eq!(explanation.lookups[0].no_reply(), Some(NoReply::TimedOut));
     assert!(explanation.decisions[1].to_string().contains("no reply in time"));
     assert_eq!(explanation.answered().unwrap().rcode(), Rcode::SERVFAIL);
-    // A try that is refused is not the reason when another one was silent.
+    // An attempt that is refused is not the reason when another one was silent.
     let mut tries = 0;
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |_| {
         tries += 1;
         if tries == 1 { Reaction::Unreachable } else { Reaction::Silent }
     });
-    assert_eq!(explanation.legs[0].no_reply(), Some(NoReply::TimedOut));
+    assert_eq!(explanation.lookups[0].no_reply(), Some(NoReply::TimedOut));
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |_| Reaction::Unreachable);
-    let [first, ..] = &explanation.legs[..] else { panic!("no leg") };
+    let [first, ..] = &explanation.lookups[..] else { panic!("no lookup") };
     let refused = Unreachable::PortRefused;
-    assert_eq!(first.tries[0].end, Some((End::Unreachable(refused), ROUND_TRIP)));
+    assert_eq!(first.attempts[0].end, Some((End::Unreachable(refused), ROUND_TRIP)));
     assert_eq!(first.no_reply(), Some(NoReply::Unreachable(refused)));
     let why = explanation.decisions[1].to_string();
     assert!(why.contains("no upstream could be reached (port refused)") && !why.contains("time"), "{why}");
-    assert!(!explanation.legs.iter().any(|leg| leg.qtype == Type::NS), "a probe is not a leg");
+    assert!(!explanation.lookups.iter().any(|lookup| lookup.qtype == Type::NS), "a probe is not a lookup");
 }
 
 #[test]
@@ -250,7 +260,7 @@ fn a_reply_that_is_truncated_is_followed_by_a_try_over_tcp() {
     });
     assert_eq!(codes(&explanation), ["other_type"]);
     let ends: Vec<_> =
-        explanation.legs[0].tries.iter().map(|one| (one.transport, one.end.unwrap().0)).collect();
+        explanation.lookups[0].attempts.iter().map(|one| (one.transport, one.end.unwrap().0)).collect();
     assert_eq!(ends, [(Transport::Udp, End::Truncated), (Transport::Tcp, End::Reply(Rcode::NOERROR))]);
 }
 
@@ -277,7 +287,7 @@ fn every_early_end_has_its_reason() {
 }
 
 #[test]
-fn a_check_for_a_bogus_answer_is_explained_leg_by_leg() {
+fn a_check_for_a_bogus_answer_is_explained_lookup_by_lookup() {
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |asked| {
         let is_unchecked = asked.message().flags().contains(Flags::CD);
         Reaction::Replies(match asked.qtype() {
@@ -287,9 +297,10 @@ fn a_check_for_a_bogus_answer_is_explained_leg_by_leg() {
         })
     });
     assert_eq!(codes(&explanation), ["dns64", "doubts", "asks_again", "bogus"]);
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.unchecked, leg.is_over)).collect();
+    let lookups: Vec<_> =
+        explanation.lookups.iter().map(|lookup| (lookup.qtype, lookup.unchecked, lookup.is_over)).collect();
     let aaaa = |unchecked| (Type::AAAA, unchecked, true);
-    assert_eq!(legs, [aaaa(false), (Type::A, false, false), aaaa(true), aaaa(false)]);
+    assert_eq!(lookups, [aaaa(false), (Type::A, false, false), aaaa(true), aaaa(false)]);
     assert!(explanation.real.is_empty(), "data that were not validated are not shown");
     assert_eq!(explanation.answered().unwrap().rcode(), Rcode::SERVFAIL);
 }
@@ -310,7 +321,7 @@ fn the_reason_why_a_client_gets_no_dns64_is_explained() {
     assert_eq!(codes(&explain(other.clone(), &query("example", Type::AXFR), real())), ["transfer"]);
     other.allow.0 = networks("2001:db8:ffff::/48");
     let explanation = explain(other, &plain, real());
-    assert_eq!((codes(&explanation), explanation.legs.len()), (vec!["refused"], 0));
+    assert_eq!((codes(&explanation), explanation.lookups.len()), (vec!["refused"], 0));
     assert_eq!(explanation.answered().unwrap().rcode(), Rcode::REFUSED);
 }
 
@@ -325,7 +336,7 @@ fn the_network_or_the_rule_that_takes_synthesis_from_a_client_is_the_first_reaso
     let reason = &explanation.decisions[0];
     assert!(reason.to_string().contains("2001:db8:c::/48 is excluded"), "{reason}");
     assert_eq!(reason.requirement(), "dns64.clients");
-    assert_eq!(explanation.legs.len(), 1, "no A leg");
+    assert_eq!(explanation.lookups.len(), 1, "no A lookup");
 
     let mut ruled = settings();
     let rule = Rule { clients: networks("2001:db8:c::/48"), ..Rule::default() };
@@ -337,7 +348,7 @@ fn the_network_or_the_rule_that_takes_synthesis_from_a_client_is_the_first_reaso
 }
 
 #[test]
-fn an_alias_that_the_upstream_leaves_unfinished_is_followed_leg_by_leg() {
+fn an_alias_that_the_upstream_leaves_unfinished_is_followed_lookup_by_lookup() {
     let explanation = explain(settings(), &query("www.example", Type::AAAA), |asked| {
         Reaction::Replies(match (asked.name().as_str(), asked.qtype()) {
             ("www.example.", _) => Reply::answer(&["www.example. 60 IN CNAME cdn.test."]),
@@ -347,14 +358,15 @@ fn an_alias_that_the_upstream_leaves_unfinished_is_followed_leg_by_leg() {
         })
     });
     assert_eq!(codes(&explanation), ["dns64", "follows_alias", "nodata", "synthesized"]);
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.name.len(), leg.qtype, leg.is_over)).collect();
-    assert_eq!(legs, [(13, Type::AAAA, true), (10, Type::AAAA, true), (10, Type::A, true)]);
+    let lookups: Vec<_> =
+        explanation.lookups.iter().map(|lookup| (lookup.name.len(), lookup.qtype, lookup.is_over)).collect();
+    assert_eq!(lookups, [(13, Type::AAAA, true), (10, Type::AAAA, true), (10, Type::A, true)]);
     assert_eq!(&explanation.addresses[0].owner[..], b"\x03cdn\x04test\0");
     assert_eq!(explanation.ttl, Some(Ttl { a: 90, soa: Some((60, 30)), bound: 30, result: 30 }));
 }
 
 #[test]
-fn local_data_are_legs_without_upstream_queries() {
+fn local_data_are_lookups_without_upstream_queries() {
     let mut settings = settings();
     let record = |owner: &[u8], rtype, rdata: &[u8]| LocalRecord {
         owner: owner.into(),
@@ -372,15 +384,16 @@ fn local_data_are_legs_without_upstream_queries() {
     let explanation = explain(settings.clone(), &query("nas.home", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "records", "nodata", "records", "synthesized"]);
     let records = Some(LocalSource::Data(LocalReply::Records));
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
-    assert_eq!(legs, [(Type::AAAA, records, 0), (Type::A, records, 0)]);
+    let lookups: Vec<_> =
+        explanation.lookups.iter().map(|lookup| (lookup.qtype, lookup.own, lookup.attempts.len())).collect();
+    assert_eq!(lookups, [(Type::AAAA, records, 0), (Type::A, records, 0)]);
     assert_eq!(aaaa_of(&explanation), [v6("2001:db8:64::c0a8:105")]);
     let explanation = explain(settings.clone(), &query("disk.home", Type::A), no_upstream);
     assert_eq!(codes(&explanation), ["other_type", "records", "follows_alias", "records"]);
-    assert_eq!(explanation.legs.len(), 2);
+    assert_eq!(explanation.lookups.len(), 2);
     let explanation = explain(settings.clone(), &query("x.ads.example", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "block", "nxdomain"]);
-    assert_eq!(explanation.legs[0].own, Some(LocalSource::Data(LocalReply::Block)));
+    assert_eq!(explanation.lookups[0].own, Some(LocalSource::Data(LocalReply::Block)));
     let explanation = explain(settings.clone(), &query("ipv4only.arpa", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["ipv4only"]);
     assert_eq!(aaaa_of(&explanation).len(), 2);
@@ -390,7 +403,7 @@ fn local_data_are_legs_without_upstream_queries() {
         Reaction::Replies(Reply::answer(&["1.0.0.192.in-addr.arpa. 60 IN PTR www.example."]))
     });
     assert_eq!(codes(&explanation), ["reverse_alias", "other_type"]);
-    assert_eq!(explanation.legs.len(), 1);
+    assert_eq!(explanation.lookups.len(), 1);
 }
 
 /// Settings with a response policy zone of these rules, which are in the lines 2, 3 and so on of a file.
@@ -442,7 +455,7 @@ fn the_rule_of_a_policy_zone_is_named_with_zone_file_line_and_trigger() {
 }
 
 #[test]
-fn every_leg_with_data_of_a_policy_zone_is_local_and_its_name_is_not_blocked() {
+fn every_lookup_with_data_of_a_policy_zone_is_local_and_its_name_is_not_blocked() {
     let record = LocalRecord {
         owner: Box::from(&b"\x03nas\x04home\0"[..]),
         rtype: Type::A,
@@ -455,12 +468,13 @@ fn every_leg_with_data_of_a_policy_zone_is_local_and_its_name_is_not_blocked() {
     let explanation = explain(settings, &query("nas.home", Type::AAAA), no_upstream);
     assert_eq!(codes(&explanation), ["dns64", "rpz_local", "nodata", "synthesized"]);
     let local = Some(LocalSource::Policy);
-    let legs: Vec<_> = explanation.legs.iter().map(|leg| (leg.qtype, leg.own, leg.tries.len())).collect();
-    assert_eq!(legs, [(Type::AAAA, local, 0), (Type::A, local, 0)]);
+    let lookups: Vec<_> =
+        explanation.lookups.iter().map(|lookup| (lookup.qtype, lookup.own, lookup.attempts.len())).collect();
+    assert_eq!(lookups, [(Type::AAAA, local, 0), (Type::A, local, 0)]);
     // RFC 8914 section 4.5 (Forged Answer), and not 4.16 (Blocked): the name has data.
-    for leg in &explanation.legs {
-        let errors: Vec<u16> = leg.replied().unwrap().opt().unwrap().ede().map(|(code, _)| code).collect();
-        assert_eq!(errors, [4], "{}", leg.qtype);
+    for lookup in &explanation.lookups {
+        let errors: Vec<u16> = lookup.replied().unwrap().opt().unwrap().ede().map(|(code, _)| code).collect();
+        assert_eq!(errors, [4], "{}", lookup.qtype);
     }
 }
 
@@ -470,7 +484,7 @@ fn an_explanation_of_a_query_that_is_still_pending_is_unfinished() {
     settings.upstream.timeout = Span::from_secs(3600);
     let explanation = explain(settings, &query("www.example", Type::AAAA), |_| Reaction::Silent);
     assert!(explanation.is_unfinished && explanation.answer.is_none());
-    assert!(!explanation.legs[0].is_over);
+    assert!(!explanation.lookups[0].is_over);
 }
 
 #[test]

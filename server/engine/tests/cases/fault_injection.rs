@@ -116,7 +116,7 @@ fn play_seed(seed: u64) {
         }
     }
     world.run(Span::from_secs(15));
-    // Two legs; each may start one more try when it moves to TCP.
+    // Two lookups; each may start one more try when it moves to TCP.
     let in_time = Span(2 * (tries + 1) * timeout + 20_000_000);
     for (number, (at, token)) in asked_at.iter().enumerate() {
         let answers = world.answers_to(*token);
@@ -130,10 +130,10 @@ fn play_seed(seed: u64) {
     }
     assert_eq!(world.count(Counter::CnameHops), 0, "seed {seed}");
     world.assert_conservation();
-    // Without faults, no state is left: no flight, no dead server, few links.
+    // Without faults, no state is left: no outbound query, no dead server, few links.
     is_healthy.set(true);
     world.run(Span::from_secs(5));
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0), "seed {seed}");
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0), "seed {seed}");
     let servers = world.engine.servers().count();
     assert!(world.engine.servers().all(|server| !server.is_dead()), "seed {seed}");
     assert!(world.engine.open_links() <= 2 * servers, "seed {seed}: {} links", world.engine.open_links());

@@ -6,7 +6,7 @@ use core::ops::Range;
 use engine::{Counter, Settings, Span};
 use wire::{Rcode, Type};
 
-/// Room for pending queries, and the time to a reply: 200 / 0.1 s are 2,000 legs a second.
+/// Room for pending queries, and the time to a reply: 200 / 0.1 s are 2,000 lookups a second.
 const PENDING: usize = 200;
 const DELAY: Span = Span::from_millis(100);
 /// Ten times that rate, in queries per millisecond.
@@ -56,7 +56,7 @@ fn flooded(settings: Settings, zone: &str, networks: Range<u32>) -> (usize, usiz
         world.run(Span::from_millis(1));
     }
     world.run(Span::from_secs(20));
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     world.assert_conservation();
     let served = |answers: Vec<&crate::world::Answer>| matches!(answers[..], [answer] if answer.rcode() == Rcode::NOERROR && answer.addresses().len() == 1);
     let answered = tokens.iter().filter(|&&token| served(world.answers_to(token))).count();

@@ -52,7 +52,7 @@ fn equal_questions_with_different_flags_all_move_to_tcp_after_wrong_guesses() {
         let tokens = asks.each_ref().map(|question| world.ask(question));
         let udp = [world.asked[0].clone(), world.asked[1].clone()];
         let ids = udp.each_ref().map(|asked| wire::header::id(&asked.bytes));
-        // 0x20 gives each flight a letter case of its own: the guesser knows both.
+        // 0x20 gives each outbound query a letter case of its own: the guesser knows both.
         for target in &udp {
             let evil = Reply::answer(&[EVIL]).to(&target.bytes);
             for guess in (0..=u16::MAX).filter(|guess| !ids.contains(guess)).take(100) {
@@ -162,7 +162,7 @@ fn a_late_reply_to_an_earlier_try_is_used() {
     assert_eq!(world.asked.len(), 2);
     world.reply(asked.link, &Reply::answer(&[GOOD]).to(&asked.bytes));
     assert_eq!(world.answer_to(token).records(wire::Section::Answer), [GOOD]);
-    assert_eq!(world.engine.flights(), 0);
+    assert_eq!(world.engine.outbound_queries(), 0);
 }
 
 #[test]

@@ -133,10 +133,10 @@ fn the_retry_budget_covers_lost_packets() {
             "{percent} % lost, {tries} tries: {:.3} % answered in 2 s, {factor:.2} upstream queries per client query",
             answered * 100.0
         );
-        // The probability that all tries are lost, plus four standard deviations.
+        // The probability that all attempts are lost, plus four standard deviations.
         let lost = loss.powi(i32::from(tries));
         assert!(1.0 - answered <= lost + 4.0 * (lost / questions).sqrt() + 1e-3, "{answered} {lost}");
-        // A try is made if all tries before it were lost.
+        // An attempt is made if all attempts before it were lost.
         let expected: f64 = (0..i32::from(tries)).map(|number| loss.powi(number)).sum();
         assert!(factor <= expected * 1.05, "{factor} {expected}");
         if (tries, percent) == (6, 30) {
@@ -170,7 +170,7 @@ fn nothing_is_hedged_while_the_table_of_pending_queries_is_half_full() {
 
 #[test]
 fn replies_after_the_timeout_are_used_and_measured() {
-    // Later than the timeout of any try, sooner than all tries together.
+    // Later than the timeout of any try, sooner than all attempts together.
     let (mut world, conditions) = two(3, 1024);
     conditions.set([(Span::from_millis(1_200), 0); 2]);
     let mut traffic = traffic();

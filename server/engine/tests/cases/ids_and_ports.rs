@@ -28,7 +28,7 @@ fn more_than_a_hundred_thousand_queries_with_loss_never_use_an_id_twice_on_a_lin
     }
     world.run(Span::from_secs(10));
     assert!(world.asked.len() > QUERIES as usize * 13 / 10);
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     assert!(world.engine.open_links() <= 2, "{} links leaked", world.engine.open_links());
 
     let over_udp = || world.asked.iter().filter(|asked| asked.transport == Transport::Udp);
@@ -43,7 +43,7 @@ fn more_than_a_hundred_thousand_queries_with_loss_never_use_an_id_twice_on_a_lin
     }
     assert_eq!(carried.values().max(), Some(&LINK_QUESTIONS));
 
-    // 30 % loss and three tries: one query in 37 fails; each gets an answer, and none gets that of another.
+    // 30 % loss and three attempts: one query in 37 fails; each gets an answer, and none gets that of another.
     let mut failed = 0;
     for (number, token) in tokens.iter().enumerate() {
         let answer = world.answer_to(*token);

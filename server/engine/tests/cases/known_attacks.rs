@@ -142,12 +142,12 @@ fn a_query_that_loops_back_joins_its_own_pending_question() {
                 world.send_message(&client("192.0.2.53", 1024 + round), &asked);
             }
         }
-        let legs = if qtype == Type::A { 1 } else { 2 };
-        assert!(world.count(Counter::Joined) >= legs as u64);
+        let lookups = if qtype == Type::A { 1 } else { 2 };
+        assert!(world.count(Counter::Joined) >= lookups as u64);
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
         let questions = world.asked.iter().filter(|asked| asked.name() == "www.example.").count();
-        assert!(questions <= legs * 3, "{questions} questions");
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert!(questions <= lookups * 3, "{questions} questions");
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     }
 }
 
@@ -174,8 +174,8 @@ fn a_referral_with_a_hundred_name_servers_causes_no_query() {
 
 /// The largest number of upstream queries that one client query can cause.
 #[test]
-fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries() {
-    // Every reply is the next alias of an endless chain, and comes only with the last try.
+fn one_client_query_causes_no_more_upstream_queries_than_its_lookups_hops_and_tries() {
+    // Every reply is the next alias of an endless chain, and comes only with the last attempt.
     let mut world = World::new(settings());
     world.set_upstreams(|asked, rng| {
         let (name, next) = (asked.name(), rng.below(u64::MAX));
@@ -186,12 +186,12 @@ fn one_client_query_causes_no_more_upstream_queries_than_its_legs_hops_and_tries
     let token = world.ask(&query("www.attacker.test.", Type::AAAA).tcp(1));
     world.run(Span::from_secs(120));
     assert_eq!(world.answers_to(token).len(), 1);
-    // Each of the two legs follows the chain up to the limit; each question has three tries.
+    // Each of the two lookups follows the chain up to the limit; each question has three attempts.
     let asked = world.asked.iter().filter(|asked| asked.name() != ".").count();
     let bound = 2 * (engine::limits::HOPS + 1) * 3;
     assert!(asked <= bound, "{asked} queries, {bound} at most");
     assert!(world.count(Counter::CnameHops) >= engine::limits::HOPS as u64, "the chain was not followed");
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }
 
 /// KeyTrap (CVE-2023-50387): keys and signatures are forwarded without validation.
@@ -304,7 +304,7 @@ fn records_of_another_class_are_dropped_and_not_used_for_synthesis() {
     }
 }
 
-/// ICMP errors, forged or genuine, cost only a try: replies to earlier tries are still accepted.
+/// ICMP errors, forged or genuine, cost only an attempt: replies to earlier attempts are still accepted.
 #[test]
 fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     let mut world = World::new(settings());
@@ -317,7 +317,7 @@ fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     assert!(world.answers_to(token).is_empty());
     world.reply(first.link, &Reply::answer(&[GOOD]).to(&first.bytes));
     assert_eq!(world.answer_to(token).records(Section::Answer), [GOOD]);
-    // Endless errors: the question fails in time after its tries, and the next one succeeds when the errors stop.
+    // Endless errors: the question fails in time after its attempts, and the next one succeeds when the errors stop.
     for number in 0..50 {
         world.ask(&query(&format!("n{number}.example."), Type::A).id(number));
         for _ in 0..20 {
@@ -330,7 +330,7 @@ fn icmp_errors_cost_tries_but_no_reply_that_is_on_its_way() {
     assert!(world.asked.iter().filter(|asked| asked.name() != ".").count() <= 51 * 3);
     world.set_replies(Span::from_millis(1), |_| Reply::default());
     world.run(Span::from_secs(5));
-    assert_eq!(world.engine.flights(), 0);
+    assert_eq!(world.engine.outbound_queries(), 0);
     let token = world.ask(&query("after.example.", Type::A).id(999));
     world.run(Span::from_secs(1));
     assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
@@ -355,7 +355,7 @@ fn a_public_name_for_a_private_service_is_never_synthesized() {
                 _ => Reply::empty("test.", 60, 60),
             }
         });
-        // The second query is answered from the cached legs, the third from the cached answer.
+        // The second query is answered from the cached lookups, the third from the cached answer.
         for id in 0..3 {
             let token = world.ask(&query("evil.test.", Type::AAAA).id(id));
             world.run(Span::from_millis(10));
@@ -438,7 +438,7 @@ fn forged_replies_do_not_make_an_upstream_dead() {
 }
 
 /// DNSBomb (CVE-2024-33655): queries accumulate until one moment, so that all answers are sent together. They wait no longer
-/// than the tries last, and their number is limited per network.
+/// than the attempts last, and their number is limited per network.
 #[test]
 fn the_pending_queries_of_one_network_are_bounded_in_number_and_time() {
     let mut settings = settings();
@@ -490,7 +490,7 @@ fn answers_that_come_later_than_a_client_waits_are_not_sent_over_udp() {
     assert_eq!(world.engine.pending(), 0);
     world.assert_conservation();
     assert!(late.iter().all(|&token| world.answers_to(token).is_empty()));
-    assert_eq!(world.count(Counter::DroppedOverdue), 100);
+    assert_eq!(world.count(Counter::DroppedTooLate), 100);
     assert_eq!(world.answers_to(in_time).len(), 1);
     assert_eq!(world.answers_to(over_tcp).len(), 1, "clients over TCP wait longer");
 }

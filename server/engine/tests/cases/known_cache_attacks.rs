@@ -353,7 +353,7 @@ fn a_failure_is_cached_for_its_question_only_and_never_replaces_data() {
 /// BIND CVE-2023-5679, CVE-2024-4076: synthesis from stale data, with settings that change meanwhile.
 #[test]
 fn synthesis_from_stale_data_continues_through_failures_and_reloads() {
-    let legs = |asked: &SentQuery| match asked.qtype() {
+    let lookups = |asked: &SentQuery| match asked.qtype() {
         Type::A => Reply::answer(&[OLD]),
         _ => Reply::empty("bank.test.", 60, 60),
     };
@@ -361,7 +361,7 @@ fn synthesis_from_stale_data_continues_through_failures_and_reloads() {
     let state = dead.clone();
     let mut world = world();
     world.set_upstreams(move |asked, _| {
-        if state.get() { vec![] } else { vec![deliver(asked, Span::from_millis(1), &legs(asked))] }
+        if state.get() { vec![] } else { vec![deliver(asked, Span::from_millis(1), &lookups(asked))] }
     });
     world.ask(&www(Type::AAAA));
     world.run(Span::from_secs(1));

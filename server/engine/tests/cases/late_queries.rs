@@ -86,7 +86,7 @@ fn the_oldest_late_query_of_a_network_gives_way_to_a_new_one() {
     for &token in &lost[6..] {
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
     }
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn new_queries_are_served_while_late_ones_fill_the_table_again_and_again() {
         assert_eq!(world.count(Counter::ResponsesServFail), 0);
         world.assert_conservation();
         world.run(Span::from_secs(20));
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     }
 }
 
@@ -203,5 +203,5 @@ fn the_question_of_a_query_that_gives_way_to_one_for_the_same_name_goes_on() {
     assert_eq!(world.answer_to(lost[0]).rcode(), Rcode::REFUSED);
     world.run(Span::from_secs(5));
     assert_eq!(world.answer_to(same).rcode(), Rcode::SERVFAIL);
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
 }

@@ -24,8 +24,8 @@ fn random_settings(rng: &mut Rng) -> Settings {
     let mut rule = Rule { clients: networks("2001:db8:c:10::/60"), ..Rule::default() };
     rule.prefixes.push("2001:db8:b::/96".parse().expect("a prefix"));
     rule.ignores_real = rng.percent(50);
-    let left_out = Rule { names: vec![name("n3.example.").into()], ..Rule::default() };
-    dns64.rules = Rules::build(vec![left_out, rule]).expect("two rules").into();
+    let omitted = Rule { names: vec![name("n3.example.").into()], ..Rule::default() };
+    dns64.rules = Rules::build(vec![omitted, rule]).expect("two rules").into();
     let mut records = vec![];
     for number in 0..NAMES {
         let data = match rng.below(8) {
@@ -122,7 +122,7 @@ fn play_seed(seed: u64) -> u64 {
         assert_eq!(answers[0].id(), number as u16);
     }
     world.assert_conservation();
-    let left = (world.engine.pending(), world.engine.flights(), world.engine.chases());
+    let left = (world.engine.pending(), world.engine.outbound_queries(), world.engine.chases());
     assert_eq!(left, (0, 0, 0), "seed {seed}");
     world.count(Counter::CnameHops)
 }
@@ -198,7 +198,7 @@ fn every_unusual_name_under_arpa_is_answered() {
         }
         world.run(Span::from_secs(60));
         assert_eq!(world.answers.len(), 500, "round {round}");
-        let left = (world.engine.pending(), world.engine.flights(), world.engine.chases());
+        let left = (world.engine.pending(), world.engine.outbound_queries(), world.engine.chases());
         assert_eq!(left, (0, 0, 0), "round {round}");
     }
     assert!(answered > 1000 && asked > 1000, "{answered} answered at once, {asked} forwarded");

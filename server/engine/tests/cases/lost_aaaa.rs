@@ -94,19 +94,19 @@ fn measure(lookup: Lookup, loss: u64) -> Figures {
 #[test]
 fn few_names_with_real_addresses_get_synthesized_ones_on_a_lossy_path() {
     // A query and its reply both arrive in 49 of 100 cases. Three tries alone would leave 13 of 100 names without an AAAA reply.
-    for (lookup, legs) in [(Lookup::Sequential, 1.0), (Lookup::Parallel, 2.0)] {
+    for (lookup, lookups) in [(Lookup::Sequential, 1.0), (Lookup::Parallel, 2.0)] {
         for loss in [0, 10, 20, 30] {
             let figures = measure(lookup, loss);
             assert!(figures.synthesized <= 0.02, "{figures:?}");
             // Two tries with the measured timeout, and the last one with all of `upstream.timeout`.
             assert!(figures.longest <= Span::from_millis(1_500), "{figures:?}");
             assert!(figures.mean_ms <= 160.0, "a name in eight waited for all of the last try: {figures:?}");
-            let tries_of_leg: f64 = (0..8).map(|tries| 0.51f64.powi(tries)).sum();
-            assert!(figures.queries <= tries_of_leg + 1.5, "{figures:?}");
+            let tries_of_lookup: f64 = (0..8).map(|tries| 0.51f64.powi(tries)).sum();
+            assert!(figures.queries <= tries_of_lookup + 1.5, "{figures:?}");
             if loss == 0 {
                 assert!(figures.synthesized == 0.0 && figures.most_aaaa <= 3, "{figures:?}");
                 // Few replies are late at this jitter.
-                assert!(figures.queries <= legs * 1.005, "{figures:?}");
+                assert!(figures.queries <= lookups * 1.005, "{figures:?}");
             }
         }
     }
@@ -144,7 +144,7 @@ fn an_aaaa_question_without_a_reply_is_repeated_in_the_time_of_its_tries_and_not
             .collect();
         let answer = world.answer_to(token);
         if on_timeout == OnFailure::Synthesize {
-            // 50 ms and twice that for two tries; then the last try, with a repetition every 50 ms.
+            // 50 ms and twice that for two tries; then the last attempt, with a repetition every 50 ms.
             assert_eq!(sent, [0, 50, 150, 200, 250, 300, 350, 400]);
             assert_eq!(answer.addresses(), ["2001:db8:64::c633:6401"]);
         } else {

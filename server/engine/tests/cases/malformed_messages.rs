@@ -76,7 +76,7 @@ fn replies() -> Vec<Reply> {
 fn finish(mut world: World) {
     world.run(Span::from_secs(60));
     world.assert_conservation();
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     assert!(world.engine.open_links() <= 2, "{}", world.engine.open_links());
 }
 

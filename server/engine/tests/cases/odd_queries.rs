@@ -155,7 +155,7 @@ fn an_answer_or_query_that_the_datapath_cannot_send_is_counted() {
         world.run(engine::Span::from_secs(10));
         assert_eq!(world.answer_to(token).rcode(), Rcode::SERVFAIL);
         assert!(world.count(Counter::DroppedQuestion) > 0);
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     }
 }
 

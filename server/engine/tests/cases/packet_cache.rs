@@ -9,7 +9,8 @@ use engine::dns64::rules::{Rule, Rules};
 use engine::message::plain_query::PlainQuery;
 use engine::settings::Networks;
 use engine::{
-    ClientTransport, CommonAnswer, Counter, IdleTimeout, Instant, Machine, PacketCacheHits, Settings, Span,
+    ClientTransport, Counter, IdleTimeout, Instant, Machine, PacketCacheEntry, PacketCacheHits, Settings,
+    Span,
 };
 use wire::header::Flags;
 use wire::{Rcode, Type};
@@ -39,14 +40,14 @@ fn warm(world: &mut World, query: &ClientQuery) {
     }
 }
 
-fn common(world: &World, query: &ClientQuery) -> Option<CommonAnswer> {
-    let mut answer = CommonAnswer::empty();
-    let is_common = world.engine.common_answer(world.now, &query.bytes(), &mut answer);
+fn common(world: &World, query: &ClientQuery) -> Option<PacketCacheEntry> {
+    let mut answer = PacketCacheEntry::empty();
+    let is_common = world.engine.packet_cache_entry(world.now, &query.bytes(), &mut answer);
     is_common.then_some(answer)
 }
 
 /// The message as a packet cache gives it: with an ID, and TTLs lowered by the seconds since it was stored.
-fn given(answer: &CommonAnswer, id: u16, now: Instant) -> Vec<u8> {
+fn given(answer: &PacketCacheEntry, id: u16, now: Instant) -> Vec<u8> {
     let mut message = answer.message().to_vec();
     message[..2].copy_from_slice(&id.to_be_bytes());
     let elapsed = ((now - answer.stored).0 / 1_000_000_000) as u32;
@@ -170,9 +171,9 @@ fn settings_flushes_and_observers_end_all_answers() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut world = world(settings());
         warm(&mut world, &query);
-        let before = world.engine.common_version();
+        let before = world.engine.packet_cache_epoch();
         change(&mut world);
-        assert_ne!(world.engine.common_version(), before, "{number}");
+        assert_ne!(world.engine.packet_cache_epoch(), before, "{number}");
     }
     let mut world = world(settings());
     warm(&mut world, &query);
@@ -246,7 +247,7 @@ fn only_plain_queries_have_common_answers() {
         warm(&mut world, &query);
         assert!(common(&world, &query).is_none());
     }
-    assert!(!world.engine.common_answer(world.now, &[0; 12], &mut CommonAnswer::empty()));
+    assert!(!world.engine.packet_cache_entry(world.now, &[0; 12], &mut PacketCacheEntry::empty()));
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn when_the_table_is_full_the_newest_query_of_the_largest_network_is_evicted() {
     for asked in world.asked.clone() {
         world.reply(asked.link, &Reply::default().to(&asked.bytes));
     }
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     assert_eq!(world.sum(|family| family == "forgery_suspects_total"), 0);
 }
 
@@ -112,7 +112,7 @@ fn queries_evicted_at_any_stage_leave_no_state() {
         for number in 0..40 {
             world.ask(&ClientQuery { qtype: Type::AAAA, ..numbered(number) }.network(1));
         }
-        // Some wait for the AAAA leg, some for the A leg, some have a parked A reply, some follow a chain.
+        // Some wait for the AAAA lookup, some for the A lookup, some have a parked A reply, some follow a chain.
         for (place, asked) in world.asked.clone().into_iter().enumerate() {
             let reply = match (asked.qtype(), place % 3) {
                 (_, 0) => continue,
@@ -153,7 +153,7 @@ fn queries_evicted_at_any_stage_leave_no_state() {
         for token in tokens {
             assert_eq!(world.answer_to(token).addresses(), ["2001:db8:64::c633:6407"]);
         }
-        assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+        assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     }
 }
 
@@ -199,7 +199,7 @@ fn a_forged_flood_for_slow_names_silences_nobody_who_is_at_the_address() {
 
 #[test]
 fn neither_forged_queries_nor_proven_ones_push_the_other_kind_below_half_of_the_table() {
-    // Each query comes from a site of its own. The later kind finds the table full.
+    // Each query comes from a customer of its own. The later kind finds the table full.
     for first_is_proven in [false, true] {
         let mut world = World::sized(settings(), 100, 1);
         let mut tokens = [vec![], vec![]];
@@ -217,7 +217,7 @@ fn neither_forged_queries_nor_proven_ones_push_the_other_kind_below_half_of_the_
 }
 
 #[test]
-fn a_site_with_a_network_for_each_query_gives_way_to_others() {
+fn a_customer_with_a_network_for_each_query_gives_way_to_others() {
     for (client_prefix, networks) in [(56, 256), (48, 300)] {
         let mut world = World::sized(engine::Settings { client_prefix, ..settings() }, 200, 1);
         for number in 0..300u16 {
@@ -241,7 +241,7 @@ fn a_site_with_a_network_for_each_query_gives_way_to_others() {
 }
 
 #[test]
-fn in_the_largest_site_a_network_with_few_queries_does_not_give_way_to_one_with_many() {
+fn in_the_largest_customer_a_network_with_few_queries_does_not_give_way_to_one_with_many() {
     let mut world = World::sized(settings(), 100, 1);
     for number in 0..90u16 {
         world.ask(&numbered(number).network(u32::from(number) % 3));
@@ -249,7 +249,7 @@ fn in_the_largest_site_a_network_with_few_queries_does_not_give_way_to_one_with_
     let neighbours: Vec<_> =
         (90..110u16).map(|number| world.ask(&numbered(number).network(number.into()))).collect();
     assert!(neighbours.iter().all(|&token| world.answers_to(token).is_empty()));
-    // Nor to clients of other sites.
+    // Nor to clients of other customers.
     for number in 0..10u32 {
         let token = world.ask(&numbered(200).network(256 << 8 | number << 8));
         assert!(world.answers_to(token).is_empty());

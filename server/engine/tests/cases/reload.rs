@@ -45,9 +45,9 @@ fn a_reload_with_other_upstreams_and_prefixes_loses_no_question() {
             _ => failed += 1,
         }
     }
-    // 20 % loss and three tries: one leg in 125 fails.
+    // 20 % loss and three attempts: one lookup in 125 fails.
     assert!(failed < tokens.len() / 25, "{failed} of {}", tokens.len());
-    assert_eq!((world.engine.pending(), world.engine.flights()), (0, 0));
+    assert_eq!((world.engine.pending(), world.engine.outbound_queries()), (0, 0));
     assert!(world.engine.open_links() <= 2, "{} links leaked", world.engine.open_links());
     world.assert_conservation();
 }

@@ -101,7 +101,7 @@ fn an_upstream_that_answers_some_and_closes_does_not_set_the_rate_of_a_question_
     world.run(Span::from_secs(20));
     assert_eq!((failures(&world, &tokens), world.count(Counter::LimitQuestions)), (0, 0));
     let times = world.asked.iter().filter(|asked| asked.name() == "left-out.example.").count();
-    // 8 at once and, in the 3 s for which it waits for another connection, one in 100 ms; then its three tries, asked again at once.
+    // 8 at once and, in the 3 s for which it waits for another connection, one in 100 ms; then its three attempts, asked again at once.
     assert!((8..=48).contains(&times), "{times}");
 }
 

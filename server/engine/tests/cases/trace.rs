@@ -95,9 +95,9 @@ fn a_cached_answer_is_traced_as_such_and_its_refresh_is_not_part_of_it() {
         words(&ended[0])
     };
     ask(&mut world, Span::ZERO);
-    // The legs are cached, then the synthesis. It is refreshed in the last tenth of its life.
-    let legs = ["0 dns64", "0 cached_negative", "0 nodata", "0 cached", "0 synthesized"];
-    assert_eq!(ask(&mut world, Span::from_secs(1)), legs);
+    // The lookups are cached, then the synthesis. It is refreshed in the last tenth of its life.
+    let lookups = ["0 dns64", "0 cached_negative", "0 nodata", "0 cached", "0 synthesized"];
+    assert_eq!(ask(&mut world, Span::from_secs(1)), lookups);
     assert_eq!(ask(&mut world, Span::from_secs(1)), ["0 dns64", "0 cached_synthesis"]);
     let before = world.asked.len();
     assert_eq!(ask(&mut world, Span::from_secs(55)), ["0 dns64", "0 cached_synthesis"]);
@@ -124,7 +124,7 @@ fn refused_malformed_and_dropped_queries_have_traces() {
         row("refused", Some(Rcode::REFUSED)),
         row("transfer", Some(Rcode::REFUSED)),
         row("refused", Some(Rcode::FORMERR)),
-        row("dropped_runt", None),
+        row("dropped_short", None),
         row("dropped_response", None),
     ];
     assert_eq!(seen, expected);
@@ -255,7 +255,7 @@ fn an_observer_that_comes_later_hears_of_old_links_and_only_of_new_queries() {
     let [trace] = &traces(&mut world)[..] else { panic!("one trace") };
     assert_eq!(words(trace).len(), 9);
     let heard = &world.engine.observer().unwrap().heard;
-    // Both legs of both queries, but for the query that was sent before.
+    // Both lookups of both queries, but for the query that was sent before.
     let upstream = |heard: &Heard| match heard {
         Heard::Reply(link, _) => Some((link.upstream.to_string(), link.transport)),
         _ => None,

@@ -60,7 +60,7 @@ fn a_query_counts_for_the_zone_whose_upstreams_did_not_answer_it() {
     assert_eq!(world.engine.take_unanswered(), []);
 
     answers.set(false);
-    // Two wait for one question, and the third has two legs.
+    // Two wait for one question, and the third has two lookups.
     let failing = ["a.corp.test.", "a.corp.test.", "other.corp.test."];
     assert_eq!(ask(&mut world, &failing[..2], Type::A), [Rcode::SERVFAIL; 2]);
     assert_eq!(ask(&mut world, &failing[2..], Type::AAAA), [Rcode::SERVFAIL]);

@@ -191,18 +191,18 @@ fn is_empty_with_tc(answer: &Answer) -> bool {
 
 // RFC 2181 section 9.
 #[test]
-fn a_cached_reply_that_does_not_fit_gets_tc_without_a_waiter() {
-    gets_tc_without_a_waiter(&settings());
+fn a_cached_reply_that_does_not_fit_gets_tc_without_a_pending_query() {
+    gets_tc_without_a_pending_query(&settings());
 }
 
 // RFC 2181 section 9; the triggers of draft-vixie-dnsop-dns-rpz-00 section 4.
 #[test]
-fn a_cached_reply_that_no_policy_rule_is_for_gets_tc_without_a_waiter() {
-    gets_tc_without_a_waiter(&with_policy());
+fn a_cached_reply_that_no_policy_rule_is_for_gets_tc_without_a_pending_query() {
+    gets_tc_without_a_pending_query(&with_policy());
 }
 
-/// A client network may have one pending query, which waits for a silent upstream: all that is answered needs no waiter.
-fn gets_tc_without_a_waiter(settings: &Settings) {
+/// A client network may have one pending query, which waits for a silent upstream: all that is answered needs no pending query.
+fn gets_tc_without_a_pending_query(settings: &Settings) {
     // The last shape is not cached: written anew, so that no name stands in RDATA of an unknown type, it is longer than a message.
     for shape in &SHAPES[..4] {
         let shape = *shape;
@@ -211,7 +211,7 @@ fn gets_tc_without_a_waiter(settings: &Settings) {
             let asks = query(&name_of(shape), qtype).edns(1232, false);
             let first = warm(&mut world, &asks);
             assert!(is_empty_with_tc(&first), "{shape:?} {qtype:?}");
-            let left_out = world.count(Counter::LeftOutMaxRecords);
+            let omitted = world.count(Counter::OmittedMaxRecords);
             world.ask(&query("silent.example", qtype).id(9).port(9));
             let tokens: Vec<_> = (0..1_000).map(|id| world.ask(&asks.clone().id(1_000 + id))).collect();
             for token in tokens {
@@ -232,14 +232,14 @@ fn gets_tc_without_a_waiter(settings: &Settings) {
                 Shape::Plain(count) | Shape::Aliases(_, count) | Shape::Pointers(count, _) => count as u64,
             };
             let each = if qtype == Type::AAAA { addresses - 64 } else { 0 };
-            assert_eq!(world.count(Counter::LeftOutMaxRecords) - left_out, 1_000 * each);
+            assert_eq!(world.count(Counter::OmittedMaxRecords) - omitted, 1_000 * each);
         }
     }
 }
 
 // RFC 2181 section 9.
 #[test]
-fn waiters_with_as_many_sizes_share_one_composed_answer() {
+fn pending_queries_with_as_many_sizes_share_one_composed_answer() {
     for shape in SHAPES {
         for qtype in [Type::A, Type::AAAA] {
             let mut world = world(settings(), shape);

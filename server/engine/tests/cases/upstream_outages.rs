@@ -126,8 +126,8 @@ fn one_of_two_upstreams_falls_silent_and_clients_hardly_notice() {
     let first = outage.traffic(500, Span::from_secs(1), u32::MAX);
     let later = outage.traffic(500, Span::from_secs(10), u32::MAX);
     outage.world.run(Span::from_secs(5));
-    let two_legs = outage.outcomes(before);
-    assert_eq!((percentile(&two_legs, 100), failed(&two_legs)), (20, 0));
+    let two_lookups = outage.outcomes(before);
+    assert_eq!((percentile(&two_lookups, 100), failed(&two_lookups)), (20, 0));
     let first = outage.outcomes(first);
     println!("first second: median {} ms, p99 {} ms", percentile(&first, 50), percentile(&first, 99));
     assert_eq!(failed(&first), 0);
@@ -161,7 +161,7 @@ fn with_all_upstreams_dead_stale_data_are_served_at_once_and_the_rest_fails_in_t
 }
 
 #[test]
-fn icmp_errors_from_all_upstreams_fail_both_legs_sooner_than_timeouts() {
+fn icmp_errors_from_all_upstreams_fail_both_lookups_sooner_than_timeouts() {
     let mut outage = Outage::new(0);
     outage.traffic(500, Span::from_secs(2), u32::MAX);
     outage.both(Condition::Refuses);
@@ -199,7 +199,7 @@ fn an_only_upstream_that_stays_away_gets_few_queries_and_its_questions_fail() {
     let first = outage.traffic(250, Span::from_secs(4), u32::MAX);
     let later = outage.traffic(250, Span::from_secs(2), u32::MAX);
     outage.world.run(Span::from_secs(5));
-    // A query for each leg of a question, a tenth more for the first ones, and the probes.
+    // A query for each lookup of a question, a tenth more for the first ones, and the probes.
     let queries = outage.world.asked[sent..].iter().filter(|asked| asked.name() != ".").count();
     assert!(queries <= 250 * 6 * 2 * 11 / 10, "{queries} queries");
     let first = outage.outcomes(first);
@@ -251,7 +251,7 @@ fn lost_packets_fail_no_more_queries_than_three_tries_leave() {
         outage.world.run(Span::from_secs(5));
         let during = outage.outcomes(during);
         let failures = failed(&during) as f64 / during.len() as f64;
-        // Each leg has three tries. Only a failed A leg is a failure, a failed AAAA leg is not (RFC 6147 section 5.1.3).
+        // Each lookup has three attempts. Only a failed A lookup is a failure, a failed AAAA lookup is not (RFC 6147 section 5.1.3).
         let expected = (percent as f64 / 100.0).powi(3);
         println!(
             "{percent} % lost: {:.2} % failed, three tries leave {:.2} %",
@@ -273,6 +273,6 @@ fn replies_of_slow_upstreams_are_awaited_without_retransmission() {
     let outcomes = outage.outcomes(later.clone());
     assert_eq!((failed(&outcomes), percentile(&outcomes, 100)), (0, 1_000));
     let asked = outage.world.asked[before..].iter().filter(|asked| asked.name() != ".").count();
-    // Two for each client query, and the A legs of the second before.
+    // Two for each client query, and the A lookups of the second before.
     assert!(asked <= 2 * later.len() + 60, "{asked} for {}", later.len());
 }

@@ -32,7 +32,7 @@ fn timeouts_follow_the_measured_round_trip_double_and_are_capped() {
         let delay = Span::from_millis(120);
         if silent { vec![] } else { vec![deliver(asked, delay, &Reply::default())] }
     });
-    // Before the first measurement: 250 ms, 500 ms, and the configured timeout for the last try.
+    // Before the first measurement: 250 ms, 500 ms, and the configured timeout for the last attempt.
     let token = world.ask(&query("silent1.example.", Type::A));
     world.run(Span::from_secs(10));
     let at = times(&world, "silent1.example.");
@@ -110,7 +110,7 @@ fn a_silent_server_is_detected_skipped_probed_and_used_again() {
     world.ask_and_wait(200, Span::from_millis(100));
     assert_eq!(world.asked.last().unwrap().upstream, first);
     world.run(Span::from_secs(5));
-    assert_eq!((world.engine.flights(), world.engine.pending()), (0, 0));
+    assert_eq!((world.engine.outbound_queries(), world.engine.pending()), (0, 0));
 }
 
 #[test]
@@ -126,10 +126,10 @@ fn the_timeout_of_a_probe_is_among_the_deadlines() {
     for _ in 0..20 {
         let next = world.engine.expire(world.now, &mut world.outbox).expect("a probe is always due");
         world.outbox.asked.clear();
-        let flights = world.engine.flights();
+        let outbound_queries = world.engine.outbound_queries();
         assert!(
-            flights == 0 || next - world.now <= Span::from_millis(51),
-            "{flights} probes, {:?}",
+            outbound_queries == 0 || next - world.now <= Span::from_millis(51),
+            "{outbound_queries} probes, {:?}",
             next - world.now
         );
         world.now = next;
@@ -178,7 +178,7 @@ fn an_icmp_error_on_an_old_link_does_not_orphan_the_new_one() {
     }
     world.set_replies(Span(1), |_| Reply::default());
     world.run(Span::from_secs(4));
-    assert_eq!(world.engine.flights(), 0);
+    assert_eq!(world.engine.outbound_queries(), 0);
     assert!(world.engine.open_links() <= 1, "{} links leaked", world.engine.open_links());
 }
 
@@ -234,7 +234,7 @@ fn a_failure_is_not_the_answer_while_a_query_to_another_server_is_in_flight() {
         Rcode::SERVFAIL,
         "after all servers have failed, the failure is the answer"
     );
-    assert_eq!(world.engine.flights(), 0);
+    assert_eq!(world.engine.outbound_queries(), 0);
 }
 
 #[test]

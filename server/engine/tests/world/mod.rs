@@ -186,7 +186,7 @@ impl World {
             self.outbox.links.remove(&via);
         }
         self.outbox.now = self.now;
-        self.engine.unreachable(self.now, via, Unreachable::PortRefused, &mut self.outbox);
+        self.engine.on_link_failure(self.now, via, Unreachable::PortRefused, &mut self.outbox);
         self.poll();
     }
 
@@ -271,11 +271,11 @@ impl World {
         let queries = self.sum(|family| family == "queries_total");
         let answered = self.sum(|family| family == "responses_total");
         let dropped: u64 = [
-            Counter::DroppedRunt,
+            Counter::DroppedShort,
             Counter::DroppedResponse,
             Counter::DroppedRepeated,
             Counter::DroppedAnswer,
-            Counter::DroppedOverdue,
+            Counter::DroppedTooLate,
             Counter::DroppedQueryRate,
             Counter::DroppedPendingPerClient,
             Counter::DroppedResponseRate,

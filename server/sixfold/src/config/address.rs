@@ -1,7 +1,7 @@
 //! Addresses in a configuration: endpoints (`192.0.2.53`, `[2001:db8::53]:53`, `fe80::1%eth0`), networks (`10.0.0.0/8`)
 //! and DNS64 prefixes (`64:ff9b::/96`, RFC 6052 section 2.2).
 
-use super::notation::{foreign, outer_blank, port_number};
+use super::address_syntax::{foreign, outer_blank, port_number};
 use super::report::{Fault, quoted};
 use pref64::{Pref64, PrefixError};
 use std::fmt;

@@ -94,11 +94,13 @@ mod tests {
 
     #[test]
     fn each_transport_and_port_has_a_record_with_its_parameters_in_order() {
-        let mut tls = Tls::default();
-        tls.listen_dot = ["[::]:853", "0.0.0.0:853"].map(|text| text.parse().unwrap()).into();
-        tls.listen_doh =
-            ["192.0.2.1:8443", "[2001:db8::1]:8443", "[::1]:8443"].map(|text| text.parse().unwrap()).into();
-        tls.listen_doq = vec!["127.0.0.1:8853".parse().unwrap()];
+        let at = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+        let tls = Tls {
+            listen_dot: at(&["[::]:853", "0.0.0.0:853"]),
+            listen_doh: at(&["192.0.2.1:8443", "[2001:db8::1]:8443", "[::1]:8443"]),
+            listen_doq: at(&["127.0.0.1:8853"]),
+            ..Tls::default()
+        };
         let name = Name::parse("dns.example").unwrap();
         let records = records(&name, &tls);
         assert!(records.iter().all(LocalRecord::is_sound));

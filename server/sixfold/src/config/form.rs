@@ -2,9 +2,9 @@
 //! in `values.rs` that only one key has.
 
 use super::address::{Network, endpoint};
-use super::amount;
 use super::report::{Fault, Item};
 use super::table::Entry;
+use super::units;
 use std::fmt::{Display, Write};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
@@ -97,17 +97,17 @@ impl Form<Duration> for Time {
     }
 
     fn bounds(&self) -> Option<[String; 2]> {
-        Some([self.0.start(), self.0.end()].map(|&bound| text(amount::show_duration(bound))))
+        Some([self.0.start(), self.0.end()].map(|&bound| text(units::show_duration(bound))))
     }
 
     fn read(&self, entry: Entry<'_>) -> Option<Duration> {
         let kind = format!("a duration like \"{}\"", self.1);
-        let item = entry.parse(&kind, |text| amount::duration(text, self.0.clone()));
+        let item = entry.parse(&kind, |text| units::duration(text, self.0.clone()));
         item.map(|item| item.value)
     }
 
     fn print(&self, value: &Duration) -> String {
-        text(amount::show_duration(*value))
+        text(units::show_duration(*value))
     }
 }
 

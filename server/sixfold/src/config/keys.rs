@@ -112,7 +112,7 @@ tables! {
         };
         /// TCP Fast Open (RFC 7413) towards forwarders, where the system allows it.
         "tcp-fast-open" tcp_fast_open: bool = true, Boolean, Upgrade;
-        /// Letters of questions over UDP are mixed at random (0x20), and a reply with other letters is not believed.
+        /// Letters of questions over UDP are mixed at random (0x20), and a reply with other letters is not accepted.
         "mix-case" mix_case: bool = true, Boolean;
         /// Prefix of a NAT64 (RFC 6052) through which forwarders with IPv4 addresses are reached, for a host without IPv4.
         "via-nat64" via_nat64: Option<Pref64> = None, Text {
@@ -300,7 +300,7 @@ tables! {
 
     /// `[metrics]`.
     "metrics" metrics: Metrics {
-        /// Address of the HTTP server for /metrics, /livez, /readyz and /status (a page for people); default port 9464.
+        /// Address of the HTTP server for /metrics, /livez, /readyz and /status (an HTML status page); default port 9464.
         /// `""` turns it off.
         "listen" listen: Option<SocketAddr> = Some(DEFAULT_METRICS), MetricsAddress(DEFAULT_METRICS.port()), Upgrade;
         /// Networks that may use this HTTP server; connections from elsewhere are closed, and counted.

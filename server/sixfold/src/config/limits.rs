@@ -48,7 +48,7 @@ pub const ZONES: usize = 1 << 16;
 pub const RULE_COMPARISONS: usize = 1 << 24;
 
 /// Rules that never apply that are reported one by one.
-pub const HIDDEN_RULES: usize = 20;
+pub const SHADOWED_RULES: usize = 20;
 
 /// Rules: as many as the largest lists of broken names today have entries; 2^16 rules are built in less than a second.
 pub const RULES: usize = 1 << 16;
@@ -83,7 +83,7 @@ pub const HOSTS_WARNINGS: usize = 20;
 /// proposes 2 to 5 s).
 pub const TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(30);
 
-/// Delay of the A leg in a staggered lookup: with a delay above the longest timeout the A leg would never start.
+/// Delay of the A lookup in a staggered lookup: with a delay above the longest timeout the A lookup would never start.
 pub const STAGGER: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(30);
 
 /// Pending queries per worker, reserved at start: 2^20 of about 1,500 octets are 1.5 GiB per worker.

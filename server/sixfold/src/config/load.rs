@@ -7,7 +7,7 @@ use super::{
     values,
 };
 use crate::memory;
-use crate::sandbox::reach;
+use crate::sandbox::reload_paths;
 use datapath::privileges;
 use std::fmt;
 use std::io::{ErrorKind, Read};
@@ -160,7 +160,7 @@ pub fn control_socket(file: Option<&Path>) -> Option<PathBuf> {
 
 fn read_text(path: &Path) -> std::io::Result<String> {
     let mut octets = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| reach::explain(path, error))?;
+    let file = std::fs::File::open(path).map_err(|error| reload_paths::explain(path, error))?;
     file.take(limits::FILE_OCTETS + 1).read_to_end(&mut octets)?;
     let invalid = |why: String| std::io::Error::new(ErrorKind::InvalidData, why);
     if octets.len() as u64 > limits::FILE_OCTETS {

@@ -129,8 +129,8 @@ mod tests {
 
     #[test]
     fn reserved_ports_are_avoided_over_udp_only_and_avoided_ones_over_tcp_too() {
-        let mut upstream = Upstream::default();
-        upstream.reserved_ports = vec![PortRange { first: 8000, last: 8999 }];
+        let reserved_ports = vec![PortRange { first: 8000, last: 8999 }];
+        let mut upstream = Upstream { reserved_ports, ..Upstream::default() };
         let sources = upstream.query_sources(false);
         assert_eq!((sources.ports.count(), sources.ports_for_tcp), (64_512 - 1000, false));
         upstream.avoid_ports = vec![PortRange { first: 8500, last: 9499 }, PortRange::single(1024)];

@@ -1,6 +1,6 @@
 //! Reader for the texts that the configuration refers to: only regular files, of a limited length, without a byte order mark.
 
-use crate::sandbox::reach;
+use crate::sandbox::reload_paths;
 use std::io::{Error, Read};
 use std::path::Path;
 use textfile::PlainText;
@@ -16,7 +16,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>, Error> {
         return Err(Error::other("it is not a regular file"));
     }
     let mut octets = Vec::new();
-    let file = std::fs::File::open(path).map_err(|error| reach::explain(path, error))?;
+    let file = std::fs::File::open(path).map_err(|error| reload_paths::explain(path, error))?;
     PlainText::new(file).take(limit + 1).read_to_end(&mut octets)?;
     if octets.len() as u64 > limit {
         return Err(Error::other(format!("it has more than {limit} octets")));

@@ -3,7 +3,7 @@
 use super::address::endpoint;
 use super::limits::SYSTEM_FORWARDERS;
 use super::report::{Fault, quoted};
-use crate::sandbox::reach;
+use crate::sandbox::reload_paths;
 use std::io::Read;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -23,7 +23,7 @@ pub fn forwarders(resolv_conf: &Path, warnings: &mut Vec<String>) -> Result<Vec<
     let mut text = Vec::new();
     let file = std::fs::File::open(resolv_conf);
     file.and_then(|file| PlainText::new(file).read_to_end(&mut text)).map_err(|error| {
-        let error = reach::explain(resolv_conf, error);
+        let error = reload_paths::explain(resolv_conf, error);
         Fault::new(format!("cannot read the system's resolvers from {path}: {error}"), help)
     })?;
     let (addresses, left_out) = nameservers(&text);

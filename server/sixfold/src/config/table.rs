@@ -1,7 +1,7 @@
 //! Reader of one TOML table, key by key. It remembers which keys were read: the keys that are left over are unknown, and
 //! errors. Every method reports an error and goes on, so that one run finds all errors.
 
-use super::notation::forgotten_brackets;
+use super::address_syntax::forgotten_brackets;
 use super::report::{Fault, Item, Place, Problems, quoted};
 use std::ops::RangeInclusive;
 use toml::Spanned;

@@ -2,13 +2,13 @@
 
 use super::access::{Allow, Allowed, allowed};
 use super::address::{Family, Network, network, prefix};
+use super::address_syntax::outer_blank;
 use super::form::{Form, List, Number, Words, list, text};
 use super::forwarder::{Forwarder, Forwarders};
-use super::notation::outer_blank;
 use super::port_range::PortRange;
 use super::report::{Fault, Item, quoted};
 use super::table::Entry;
-use super::{Name, amount, limits};
+use super::{Name, limits, units};
 use engine::local::server_names::SERVER_TEXT;
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{Dnssec, Lookup};
@@ -326,7 +326,7 @@ pub fn lookup(text: &str) -> Result<Lookup, Fault> {
         "sequential" => Ok(Lookup::Sequential),
         "parallel" => Ok(Lookup::Parallel),
         _ => match text.strip_prefix("stagger ") {
-            Some(delay) => Ok(Lookup::Stagger(amount::duration(delay, limits::STAGGER)?.into())),
+            Some(delay) => Ok(Lookup::Stagger(units::duration(delay, limits::STAGGER)?.into())),
             None => {
                 let what = format!("{} is not a value of `dns64.lookup`", quoted(text));
                 Err(Fault::new(
@@ -343,7 +343,7 @@ pub fn shown_lookup(lookup: &Lookup) -> String {
     match lookup {
         Lookup::Sequential => "sequential".to_owned(),
         Lookup::Parallel => "parallel".to_owned(),
-        Lookup::Stagger(span) => format!("stagger {}", amount::show_duration(Duration::from_nanos(span.0))),
+        Lookup::Stagger(span) => format!("stagger {}", units::show_duration(Duration::from_nanos(span.0))),
     }
 }
 
@@ -391,12 +391,12 @@ impl Form<u64> for CacheSize {
     }
 
     fn bounds(&self) -> Option<[String; 2]> {
-        Some([limits::CACHE.start(), limits::CACHE.end()].map(|&octets| text(amount::show_size(octets))))
+        Some([limits::CACHE.start(), limits::CACHE.end()].map(|&octets| text(units::show_size(octets))))
     }
 
     fn read(&self, entry: Entry<'_>) -> Option<u64> {
         let problems = entry.problems();
-        let Item { value: size, place } = entry.parse("a size like \"64MiB\"", amount::size)?;
+        let Item { value: size, place } = entry.parse("a size like \"64MiB\"", units::size)?;
         if size != 0 && !limits::CACHE.contains(&size) {
             let (low, high) = (limits::CACHE.start() >> 20, limits::CACHE.end() >> 30);
             let size_of = if size < *limits::CACHE.start() { "small" } else { "large" };
@@ -408,7 +408,7 @@ impl Form<u64> for CacheSize {
     }
 
     fn print(&self, value: &u64) -> String {
-        text(amount::show_size(*value))
+        text(units::show_size(*value))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::access::is_reachable;
 use super::keys::{Config, Dns64, Server, Upstream};
-use super::{Allowed, Network, hidden_rules, limits};
+use super::{Allowed, Network, limits, shadowed_rules};
 use engine::settings::Transport;
 use pref64::Pref64;
 use std::collections::BTreeSet;
@@ -131,15 +131,15 @@ pub fn of_dns64(dns64: &Dns64, empty: &[usize]) -> Vec<String> {
              `clients`, `ipv4` or `prefixes`, or delete it"
         ));
     }
-    let hidden: Vec<_> =
-        hidden_rules::hidden(&dns64.rules).into_iter().filter(|(_, by)| !empty.contains(by)).collect();
-    for (rule, by) in hidden.iter().take(limits::HIDDEN_RULES) {
+    let shadowed: Vec<_> =
+        shadowed_rules::shadowed(&dns64.rules).into_iter().filter(|(_, by)| !empty.contains(by)).collect();
+    for (rule, by) in shadowed.iter().take(limits::SHADOWED_RULES) {
         warnings.push(format!(
             "rule {rule} of [[dns64.rule]] never applies: rule {by} before it matches the same clients, names and addresses; \
              put the narrower rule first, or delete it"
         ));
     }
-    if let Some(more) = hidden.len().checked_sub(limits::HIDDEN_RULES).filter(|&more| more > 0) {
+    if let Some(more) = shadowed.len().checked_sub(limits::SHADOWED_RULES).filter(|&more| more > 0) {
         warnings.push(format!("{more} more rules of [[dns64.rule]] never apply"));
     }
     warnings

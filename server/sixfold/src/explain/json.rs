@@ -1,10 +1,10 @@
 //! An explanation as JSON. The names of the fields are fixed and documented in
 //! docs/reference/explanations-and-traces.md; fields may be added.
 
+use super::format::{milliseconds, name, network, outcome, source};
 use super::records;
-use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
-use engine::explain::{Address, End, Explanation, Leg, Real, RealFate, Try};
+use engine::explain::{Address, Attempt, End, Explanation, LookupReport, Real, RealFate};
 use engine::{RuleSource, Transport};
 use serde_json::{Value, json};
 use wire::{Flags, Section};
@@ -31,7 +31,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
         "answer": answer(explanation),
         "unfinished": explanation.is_unfinished,
         "decisions": decisions,
-        "legs": explanation.legs.iter().map(|one| leg(one, config)).collect::<Vec<_>>(),
+        "lookups": explanation.lookups.iter().map(|one| lookup(one, config)).collect::<Vec<_>>(),
         "aaaa": explanation.real.iter().map(real).collect::<Vec<_>>(),
         "addresses": explanation.addresses.iter().map(address).collect::<Vec<_>>(),
         "ttl": explanation.ttl.map(|ttl| json!({
@@ -88,25 +88,25 @@ fn extended_errors(message: &wire::Message<'_>) -> Vec<Value> {
     errors.map(|(code, text)| json!({ "code": code, "text": text })).collect()
 }
 
-fn leg(leg: &Leg, config: &Config) -> Value {
-    let reply = leg.replied();
-    let bytes = leg.reply.as_deref().unwrap_or_default();
+fn lookup(lookup: &LookupReport, config: &Config) -> Value {
+    let reply = lookup.replied();
+    let bytes = lookup.reply.as_deref().unwrap_or_default();
     json!({
-        "name": name(&leg.name),
-        "type": leg.qtype.to_string(),
-        "source": source(leg.own, &leg.name, config),
-        "unchecked": leg.unchecked,
-        "needed": leg.is_over,
+        "name": name(&lookup.name),
+        "type": lookup.qtype.to_string(),
+        "source": source(lookup.own, &lookup.name, config),
+        "unchecked": lookup.unchecked,
+        "needed": lookup.is_over,
         "rcode": reply.map(|reply| reply.rcode().to_string()),
         "flags": reply.map(|reply| records::flags(&reply)),
         "records": records::lines(bytes, Section::Answer),
         "authority": records::lines(bytes, Section::Authority),
         "extended_errors": reply.map(|reply| extended_errors(&reply)).unwrap_or_default(),
-        "tries": leg.tries.iter().map(one_try).collect::<Vec<_>>(),
+        "attempts": lookup.attempts.iter().map(one_attempt).collect::<Vec<_>>(),
     })
 }
 
-fn one_try(attempt: &Try) -> Value {
+fn one_attempt(attempt: &Attempt) -> Value {
     json!({
         "upstream": attempt.upstream.to_string(),
         "transport": match attempt.transport {

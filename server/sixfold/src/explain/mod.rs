@@ -3,18 +3,18 @@
 //! dead upstreams affect the explanation. `text.rs` writes it for people, `json.rs` for programs; the decisions
 //! themselves are explained in the engine. Read [`explain()`] first.
 
+mod format;
 mod json;
 pub mod records;
 mod sockets;
 mod text;
-mod words;
 
+pub use format::name;
 pub use json::rule_source;
-pub use words::name;
 
 use crate::config::Name;
 use crate::control_answer::{Answer, Format};
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use datapath::remedy::NO_RANDOM;
 use engine::Client;
 use engine::explain::Explainer;

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
 
-/// Sockets of one explanation: each of eight tries may go to another upstream, over UDP and then over TCP.
+/// Sockets of one explanation: each of eight attempts may go to another upstream, over UDP and then over TCP.
 const SOCKETS: usize = 16;
 
 /// Messages that a queue holds, in each direction.
@@ -119,7 +119,7 @@ pub async fn run(
                         Some((Transport::Udp, _)) => {}
                         None => continue,
                     }
-                    explainer.unreachable(now(), link, reason, &mut sockets);
+                    explainer.on_link_failure(now(), link, reason, &mut sockets);
                 }
                 _ => {}
             },

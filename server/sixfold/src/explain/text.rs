@@ -1,10 +1,10 @@
 //! An explanation as text.
 
+use super::format::{milliseconds, name, network, outcome, source};
 use super::records;
-use super::words::{milliseconds, name, network, outcome, source};
 use crate::config::Config;
 use engine::Transport;
-use engine::explain::{Address, Decision, Embedding, End, Explanation, Leg, Real, RealFate};
+use engine::explain::{Address, Decision, Embedding, End, Explanation, LookupReport, Real, RealFate};
 use std::fmt::Write as _;
 use wire::Section;
 
@@ -16,11 +16,11 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
     for decision in &explanation.decisions {
         let _ = writeln!(text, "  {decision} [{}]", decision.requirement());
     }
-    if !explanation.legs.is_empty() {
+    if !explanation.lookups.is_empty() {
         let _ = writeln!(text, "\nlegs");
     }
-    for leg in &explanation.legs {
-        write_leg(&mut text, leg, config);
+    for lookup in &explanation.lookups {
+        write_lookup(&mut text, lookup, config);
     }
     if !explanation.real.is_empty() {
         let _ = writeln!(text, "\nAAAA records");
@@ -61,17 +61,17 @@ fn write_head(text: &mut String, explanation: &Explanation) {
     }
 }
 
-fn write_leg(text: &mut String, leg: &Leg, config: &Config) {
-    let unchecked = if leg.unchecked { " without validation" } else { "" };
-    let _ = write!(text, "  {} {}{unchecked}: ", name(&leg.name), leg.qtype);
-    let _ = match (leg.replied(), leg.no_reply()) {
+fn write_lookup(text: &mut String, lookup: &LookupReport, config: &Config) {
+    let unchecked = if lookup.unchecked { " without validation" } else { "" };
+    let _ = write!(text, "  {} {}{unchecked}: ", name(&lookup.name), lookup.qtype);
+    let _ = match (lookup.replied(), lookup.no_reply()) {
         (Some(reply), _) => {
-            writeln!(text, "{} from {}", records::summary(&reply), source(leg.own, &leg.name, config))
+            writeln!(text, "{} from {}", records::summary(&reply), source(lookup.own, &lookup.name, config))
         }
         (None, Some(no_reply)) => writeln!(text, "{no_reply}"),
         (None, None) => writeln!(text, "not needed"),
     };
-    for attempt in &leg.tries {
+    for attempt in &lookup.attempts {
         let transport = match attempt.transport {
             Transport::Udp => "UDP",
             Transport::Tcp => "TCP",
@@ -93,7 +93,7 @@ fn write_leg(text: &mut String, leg: &Leg, config: &Config) {
         };
     }
     for section in [Section::Answer, Section::Authority] {
-        for line in records::lines(leg.reply.as_deref().unwrap_or_default(), section) {
+        for line in records::lines(lookup.reply.as_deref().unwrap_or_default(), section) {
             let _ = writeln!(text, "    {line}");
         }
     }

@@ -12,7 +12,7 @@
 
 pub mod capabilities;
 mod files;
-pub mod reach;
+pub mod reload_paths;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod seccomp;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -80,7 +80,7 @@ fn enter_with(needs: &Needs, unlisted: Unlisted) -> Result<Sandbox, String> {
         .map_err(|error| format!("cannot give up capabilities: {}", with_remedy(&error.into())))?;
     let landlock = match files::restrict(needs) {
         Ok(version) => {
-            reach::limit_to(&needs.readable);
+            reload_paths::limit_to(&needs.readable);
             Some(version)
         }
         Err(why) => {

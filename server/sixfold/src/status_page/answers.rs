@@ -1,7 +1,7 @@
 //! The first questions of a person, answered in a few lines each: does it work, for whom, how fast, what fails and why. They are at
 //! the top of the page, so that nobody has to scroll or to read a table for them.
 
-use super::figures::{count, latency, listed, rate};
+use super::format::{count, latency, listed, rate};
 use super::reasons::Reason;
 use crate::config::{Allowed, Config};
 use crate::history::Event;
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(all.tone, "bad");
         assert_eq!(
             lines[0],
-            "Upstream 192.0.2.1:53 is down since 2023-11-14T22:13:20Z: no reply (12 failed tries)"
+            "Upstream 192.0.2.1:53 is down since 2023-11-14T22:13:20Z: no reply (12 failed attempts)"
         );
         assert_eq!((lines.len(), lines[2]), (4, "2 more upstreams are down"));
         assert!(lines[3].starts_with("The last reload failed: a.toml:1: wrong and long"), "{lines:?}");

@@ -9,13 +9,13 @@
 //! the policy of the page forbids any script but its own.
 
 mod answers;
-mod figures;
+mod format;
 mod host;
 mod reasons;
 mod template;
 mod view;
 
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{

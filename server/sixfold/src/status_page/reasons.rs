@@ -9,10 +9,10 @@ const FATES: [(&str, &str); 8] = [
     ("slipped_total", "sent to TCP"),
     ("dropped_total", DROPPED),
     ("not_synthesized_total", "not synthesized"),
-    ("left_out_addresses_total", "address left out"),
+    ("omitted_addresses_total", "address omitted"),
     ("filtered_total", "filtered"),
     ("forgery_suspects_total", "possible forgery"),
-    ("upstream_useless_total", "useless reply"),
+    ("upstream_unusable_replies_total", "unusable reply"),
 ];
 
 /// The words for queries that were refused.

@@ -1,12 +1,12 @@
 //! The contents of the status page, as texts that are ready to be shown.
 
 use super::answers::{self, SERVFAIL_SHARE};
-use super::figures::{count, latency, listed, mebibytes, points, rate, share, uptime};
+use super::format::{count, latency, listed, mebibytes, points, rate, share, uptime};
 use super::reasons::{self, Reason};
 use crate::config::{Config, PolicyFile};
 use crate::escape;
-use crate::handle::{ServerHandle, WorkerStatus};
 use crate::history::Event;
+use crate::running_server::{ServerHandle, WorkerStatus};
 use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
 use crate::{policy_zones, upgrade, version};
@@ -323,7 +323,7 @@ fn facts(
             "Client connections",
             format!("{} of {}", server.streams.connections(), config.limits.tcp_connections),
         ),
-        ("Questions in flight", sum(|status| status.flights)),
+        ("Questions in flight", sum(|status| status.outbound_queries)),
         ("Links to upstreams", sum(|status| status.links)),
         ("Cache entries", sum(|status| status.cached.1)),
     ];

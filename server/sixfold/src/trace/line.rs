@@ -29,7 +29,7 @@ struct Line {
     class: Option<String>,
     steps: Vec<StepOf>,
     #[serde(skip_serializing_if = "is_zero")]
-    steps_left_out: usize,
+    steps_omitted: usize,
     answer: Option<AnswerOf>,
 }
 
@@ -57,7 +57,7 @@ struct AnswerOf {
 #[derive(Serialize)]
 struct Notice<'n> {
     notice: &'static str,
-    left_out: u64,
+    omitted: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'n str>,
 }
@@ -86,14 +86,14 @@ pub fn of(trace: &Trace) -> String {
         qtype: asked.map(|asked| asked.qtype().to_string()),
         class: class.map(|class| class.to_string()),
         steps: trace.steps.iter().map(|(after, one)| step(*after, one)).collect(),
-        steps_left_out: trace.steps_left_out,
+        steps_omitted: trace.steps_omitted,
         answer: trace.answer.as_ref().map(answer),
     })
 }
 
 /// The line that tells of queries that were left out since the last notice, and why the trace ends, if it does.
-pub fn notice(left_out: u64, end: Option<&str>) -> String {
-    write(&Notice { notice: if end.is_some() { "end" } else { "left_out" }, left_out, why: end })
+pub fn notice(omitted: u64, end: Option<&str>) -> String {
+    write(&Notice { notice: if end.is_some() { "end" } else { "omitted" }, omitted, why: end })
 }
 
 /// Names and texts of clients and upstreams are escaped: no octet of theirs ends the line or controls a terminal.
@@ -183,10 +183,10 @@ mod tests {
 
     #[test]
     fn a_notice_tells_the_number_and_the_reason() {
-        assert_eq!(notice(7, None), "{\"notice\":\"left_out\",\"left_out\":7}\n");
+        assert_eq!(notice(7, None), "{\"notice\":\"omitted\",\"omitted\":7}\n");
         assert_eq!(
             notice(0, Some("trace off")),
-            "{\"notice\":\"end\",\"left_out\":0,\"why\":\"trace off\"}\n"
+            "{\"notice\":\"end\",\"omitted\":0,\"why\":\"trace off\"}\n"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! `sixfold ctl trace`: the queries of clients as they are answered, one JSON object a line, with every step and its time.
 //!
-//! A trace lives as long as the connection of its operator. The workers record matching queries into its queue (`taps/traces.rs`);
+//! A trace lives as long as the connection of its operator. The workers record matching queries into its queue (`observers/traces.rs`);
 //! the control thread writes them as text (`line.rs`). An operator who does not read fills the queue, and no more. Read [`follow`]
 //! first.
 
@@ -10,8 +10,8 @@ mod request;
 pub use request::Request;
 
 use crate::control_answer::{Answer, Format};
-use crate::handle::ServerHandle;
-use crate::taps::{Taps, TraceQueue};
+use crate::observers::{Observers, TraceQueue};
+use crate::running_server::ServerHandle;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -51,7 +51,7 @@ async fn begin(server: &ServerHandle, request: &Request) -> Result<Running, Stri
     let running = Running(server.traces.begin(request.filter())?);
     running.0.refill(QUERIES_PER_PERIOD, QUERIES_PER_SECOND);
     let queue = Arc::clone(&running.0);
-    let known = server.ask_all(move |machine, _| Taps::add_trace(machine, Arc::clone(&queue))).await;
+    let known = server.ask_all(move |machine, _| Observers::add_trace(machine, Arc::clone(&queue))).await;
     match known.iter().position(Option::is_none) {
         Some(worker) => Err(format!("trace: worker {worker} takes no request now; try again\n")),
         None => Ok(running),
@@ -95,7 +95,7 @@ pub async fn follow(
     tracing::info!(
         event = "trace_ended",
         "trace ended: {written} queries shown, {} left out",
-        running.0.left_out()
+        running.0.omitted()
     );
     result
 }
@@ -145,11 +145,11 @@ impl Lines<'_> {
 
     /// Adds a notice of queries that were left out, and of the end.
     fn report(&mut self, text: &mut String, end: Option<&str>) {
-        let left_out = self.queue.left_out();
-        let is_due = left_out > self.reported && Instant::now() >= self.next_report;
+        let omitted = self.queue.omitted();
+        let is_due = omitted > self.reported && Instant::now() >= self.next_report;
         if is_due || end.is_some() {
-            text.push_str(&line::notice(left_out - self.reported, end));
-            self.reported = left_out;
+            text.push_str(&line::notice(omitted - self.reported, end));
+            self.reported = omitted;
             self.next_report = Instant::now() + NOTICE_PAUSE;
         }
     }

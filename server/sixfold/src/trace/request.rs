@@ -2,7 +2,7 @@
 
 use crate::config::Name;
 use crate::config::address::{Family, Network, network};
-use crate::taps::Filter;
+use crate::observers::Filter;
 use engine::settings::Networks;
 use std::fmt::Write as _;
 

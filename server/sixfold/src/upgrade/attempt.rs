@@ -1,7 +1,7 @@
 //! An attempt to upgrade, from the view of the running server: one at a time; its result goes to the operator, the log and the
 //! history. After a success the server retires.
 
-use crate::handle::ServerHandle;
+use crate::running_server::ServerHandle;
 use crate::upgrade::predecessor::{self, Failure, Successor};
 use crate::upgrade::request::Request;
 use crate::upgrade::state::Upgrade;

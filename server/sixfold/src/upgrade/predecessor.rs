@@ -1,7 +1,7 @@
 //! The side of the old process: it has a successor started, hands it the listening sockets, waits until the successor can serve, and
 //! stops reading. Until then nothing changes for clients or sockets, so a failure costs nothing. These functions block, on a thread of their own.
 
-use crate::handle::{SILENT_WORKER, ServerHandle};
+use crate::running_server::{SILENT_WORKER, ServerHandle};
 use crate::upgrade::channel::Channel;
 use crate::upgrade::launcher::Launcher;
 use crate::upgrade::request::Request;

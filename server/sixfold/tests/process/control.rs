@@ -118,7 +118,7 @@ fn upstreams_are_listed_with_their_questions_and_failures() {
     assert_eq!(first["transport"], "udp");
     assert!(first["failures"].as_u64() >= Some(1), "{first}");
     assert!(first["round_trip_milliseconds"].is_null(), "{first}");
-    // The AAAA leg and the A leg of each name.
+    // The AAAA lookup and the A lookup of each name.
     assert!(second["questions"].as_u64() >= Some(6), "{second}");
     assert_eq!((&second["state"], &second["failures"]), (&"up".into(), &0.into()), "{second}");
     assert!(second["round_trip_milliseconds"].as_f64() > Some(0.0), "{second}");

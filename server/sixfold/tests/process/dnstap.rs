@@ -89,7 +89,7 @@ fn real_readers_read_every_message_with_its_addresses() {
     let proxy = Udp::from([127, 0, 0, 2].into(), server.v4());
     proxy.send(&[PROXIED, &crate::client::query(9, &name_of(1), Type::AAAA)].concat());
     assert_eq!(proxy.receive().rcode, Rcode::NOERROR);
-    // Five queries of clients, and two legs of two names.
+    // Five queries of clients, and two lookups of two names.
     server.wait_for_stat("dnstap_frames_total{result=\"sent\"}", f64::from(2 * 5 + 2 * 4));
     assert_eq!(frames(&server, "dropped"), 0.0);
     server.process.stop();

@@ -107,12 +107,12 @@ fn an_explanation_has_every_documented_field_and_shows_what_a_client_gets() {
         ["www.example. 120 IN AAAA 2001:db8:64::c000:201", "www.example. 120 IN AAAA 2001:db8:64::cb00:7101"];
     assert_eq!(told["answer"]["records"], Value::from(records.to_vec()));
     assert_eq!(told["answer"]["extended_errors"][0]["code"], 29);
-    assert_eq!(each(&told["legs"], "type"), ["AAAA", "A"]);
-    assert_eq!(each(&told["legs"], "source"), ["upstream", "upstream"]);
-    let tries = &told["legs"][0]["tries"];
-    assert_eq!(tries[0]["upstream"], upstream.address.to_string());
-    assert_eq!((&tries[0]["transport"], &tries[0]["outcome"]), (&"udp".into(), &"NOERROR".into()));
-    assert_eq!(told["legs"][1]["records"].as_array().unwrap().len(), 3);
+    assert_eq!(each(&told["lookups"], "type"), ["AAAA", "A"]);
+    assert_eq!(each(&told["lookups"], "source"), ["upstream", "upstream"]);
+    let attempts = &told["lookups"][0]["attempts"];
+    assert_eq!(attempts[0]["upstream"], upstream.address.to_string());
+    assert_eq!((&attempts[0]["transport"], &attempts[0]["outcome"]), (&"udp".into(), &"NOERROR".into()));
+    assert_eq!(told["lookups"][1]["records"].as_array().unwrap().len(), 3);
     assert_eq!(each(&told["addresses"], "ipv4"), ["192.0.2.1", "127.0.0.1", "203.0.113.1"]);
     assert_eq!(each(&told["addresses"], "fate"), ["embedded", "never_embed", "embedded"]);
     assert_eq!(told["addresses"][0]["prefix"], "2001:db8:64::/96");
@@ -231,12 +231,12 @@ fn data_of_our_own_are_named_by_their_key_and_no_upstream_is_needed() {
     let server = setup.start();
     let told = explain(&server, &["nas.home"]);
     assert_eq!(decisions(&told), ["dns64", "records", "nodata", "records", "synthesized"]);
-    assert_eq!(each(&told["legs"], "source"), ["local.records", "local.records"]);
+    assert_eq!(each(&told["lookups"], "source"), ["local.records", "local.records"]);
     let told = explain(&server, &["printer.home"]);
-    assert_eq!(each(&told["legs"], "source"), ["local.hosts-file", "local.hosts-file"]);
+    assert_eq!(each(&told["lookups"], "source"), ["local.hosts-file", "local.hosts-file"]);
     let told = explain(&server, &["x.ads.example"]);
     assert_eq!(decisions(&told), ["dns64", "block", "nxdomain"]);
-    assert_eq!(each(&told["legs"], "source"), ["filter.block"]);
+    assert_eq!(each(&told["lookups"], "source"), ["filter.block"]);
     let told = explain(&server, &["ipv4only.arpa"]);
     assert_eq!(decisions(&told), ["ipv4only"]);
     assert_eq!(told["answer"]["records"].as_array().unwrap().len(), 2);
@@ -255,7 +255,7 @@ fn a_reverse_name_under_a_prefix_is_explained_as_the_alias_that_it_is() {
     let name = "1.0.2.0.0.0.0.c.0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2.ip6.arpa";
     let told = explain(&server, &[name, "--type", "PTR"]);
     assert_eq!(decisions(&told), ["reverse_alias", "other_type"]);
-    assert_eq!(told["legs"][0]["name"], "1.2.0.192.in-addr.arpa.");
+    assert_eq!(told["lookups"][0]["name"], "1.2.0.192.in-addr.arpa.");
     let last = told["answer"]["records"].as_array().unwrap().last().unwrap().as_str().unwrap();
     assert_eq!(last, "1.2.0.192.in-addr.arpa. 60 IN PTR www.example.");
 }
@@ -268,9 +268,12 @@ fn a_dead_upstream_is_explained_as_one() {
     let told = explain(&server, &["www.example"]);
     assert_eq!(decisions(&told), ["dns64", "aaaa_timeout", "a_failed"]);
     assert_eq!(told["answer"]["rcode"], "SERVFAIL");
-    for leg in told["legs"].as_array().unwrap() {
-        assert!(leg["rcode"].is_null());
-        assert!(each(&leg["tries"], "outcome").iter().all(|outcome| *outcome == "no_reply"), "{leg}");
+    for lookup in told["lookups"].as_array().unwrap() {
+        assert!(lookup["rcode"].is_null());
+        assert!(
+            each(&lookup["attempts"], "outcome").iter().all(|outcome| *outcome == "no_reply"),
+            "{lookup}"
+        );
     }
     server.process.stop();
     // An upstream that takes longer than an explanation may take.
@@ -288,7 +291,7 @@ fn an_upstream_whose_port_is_refused_is_explained_as_unreachable_and_not_as_slow
             .start();
         let text = stdout(&server.ctl(&["explain", "www.example"]));
         for words in [
-            "the AAAA leg has no reply: no upstream could be reached (port refused), which counts as",
+            "the AAAA lookup has no reply: no upstream could be reached (port refused), which counts as",
             "  www.example. AAAA: no reply: no upstream could be reached (port refused)\n",
             "unreachable (port refused) after ",
         ] {
@@ -296,8 +299,8 @@ fn an_upstream_whose_port_is_refused_is_explained_as_unreachable_and_not_as_slow
         }
         assert!(!text.contains("in time") && !text.contains("timed out"), "{text}");
         let told = explain(&server, &["www.example"]);
-        assert_eq!(told["legs"][0]["tries"][0]["outcome"], "unreachable");
-        assert_eq!(told["legs"][0]["tries"][0]["reason"], "port_refused");
+        assert_eq!(told["lookups"][0]["attempts"][0]["outcome"], "unreachable");
+        assert_eq!(told["lookups"][0]["attempts"][0]["reason"], "port_refused");
     }
 }
 
@@ -326,8 +329,8 @@ fn upstreams_over_tcp_are_asked_over_tcp() {
     let server = Setup::new(upstream.addresses()[0]).line("upstream.transport = \"tcp\"").start();
     let told = explain(&server, &["9-0-0-1.v4.test"]);
     assert_eq!(decisions(&told), ["dns64", "nodata", "synthesized"]);
-    for leg in told["legs"].as_array().unwrap() {
-        assert_eq!(each(&leg["tries"], "transport"), ["tcp"]);
+    for lookup in told["lookups"].as_array().unwrap() {
+        assert_eq!(each(&lookup["attempts"], "transport"), ["tcp"]);
     }
 }
 

@@ -10,7 +10,7 @@ use wire::Type;
 const MIB: u64 = 1 << 20;
 
 /// The bound of `docs/how-to/size-and-tune.md` in octets, without the cache: the program, and per worker its buffers and tables: rate
-/// limits, and for each pending query the query itself and, when both legs are asked, two questions to upstreams.
+/// limits, and for each pending query the query itself and, when both lookups are asked, two questions to upstreams.
 fn bound(workers: u64, pending: u64) -> u64 {
     16 * MIB + workers * (14 * MIB + pending * 1900)
 }

@@ -111,7 +111,7 @@ fn histograms_rise_and_end_with_their_count() {
     }
     assert_eq!(histograms, 2);
     assert_eq!(scrape.value("request_duration_seconds _count", &[]), 50.0);
-    // Two legs for each query.
+    // Two lookups for each query.
     let upstream = upstream.address.to_string();
     assert_eq!(scrape.value("upstream_duration_seconds _count", &[("upstream", &upstream)]), 100.0);
 }
@@ -168,7 +168,7 @@ fn counters_add_up_after_known_questions() {
     assert_eq!([answered("nxdomain"), answered("formerr"), answered("notimp")], [1.0; 3]);
     assert_eq!(scrape.sum("responses_total", &[]), 13.0);
     let dropped = |reason| scrape.value("dropped_total", &[("reason", reason)]);
-    assert_eq!([dropped("runt"), dropped("response"), scrape.sum("dropped_total", &[])], [1.0, 1.0, 2.0]);
+    assert_eq!([dropped("short"), dropped("response"), scrape.sum("dropped_total", &[])], [1.0, 1.0, 2.0]);
     assert_eq!(scrape.value("synthesized_total", &[("reason", "nodata")]), 6.0);
     assert_eq!(scrape.sum("synthesized_total", &[]), 6.0);
     let passed = |reason| scrape.value("not_synthesized_total", &[("reason", reason)]);
@@ -176,16 +176,16 @@ fn counters_add_up_after_known_questions() {
     assert_eq!(scrape.sum("not_synthesized_total", &[]), 2.0);
     assert_eq!(scrape.value("request_duration_seconds _count", &[]), 11.0);
     let first = upstream.address.to_string();
-    let legs = |upstream: &str, kind| {
+    let lookups = |upstream: &str, kind| {
         scrape.value("upstream_queries_total", &[("upstream", upstream), ("type", kind)])
     };
-    assert_eq!([legs(&first, "AAAA"), legs(&first, "A")], [7.0, 6.0]);
+    assert_eq!([lookups(&first, "AAAA"), lookups(&first, "A")], [7.0, 6.0]);
     // The A records of names that were synthesized before are in the cache.
     assert_eq!(scrape.value("cache_hits_total", &[("kind", "positive")]), 3.0);
     assert_eq!([scrape.sum("cache_hits_total", &[]), scrape.sum("cache_misses_total", &[])], [3.0, 8.0]);
-    // Two legs of six names, the real AAAA answer, and the name that does not exist.
+    // Two lookups of six names, the real AAAA answer, and the name that does not exist.
     assert_eq!(scrape.value("cache_entries", &[]), 14.0);
-    assert_eq!([legs(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 14.0]);
+    assert_eq!([lookups(&other, "AAAA"), scrape.sum("upstream_queries_total", &[])], [1.0, 14.0]);
     assert_eq!(scrape.value("stream_connections_total", &[("result", "accepted")]), 2.0);
     assert_eq!([scrape.sum("refused_total", &[]), scrape.sum("forgery_suspects_total", &[])], [0.0, 0.0]);
     assert_eq!(scrape.value("pending", &[]), 0.0);
@@ -271,7 +271,7 @@ fn an_answer_from_the_cache_counts_in_the_first_bucket_of_the_histogram() {
     let client = Udp::to(server.v6());
     let first = || Scrape::of(server.metrics).value("request_duration_seconds _bucket", &[("le", "0.00005")]);
     assert_eq!(client.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
-    assert_eq!(first(), 0.0, "the upstream took 20 ms for each leg");
+    assert_eq!(first(), 0.0, "the upstream took 20 ms for each lookup");
     for answered in 1..=5 {
         assert_eq!(client.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
         assert_eq!(first(), f64::from(answered));

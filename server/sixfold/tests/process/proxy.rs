@@ -104,7 +104,7 @@ fn a_datagram_of_a_proxy_without_a_header_is_dropped_and_a_header_from_elsewhere
     wait_until("all are counted", || {
         dropped(&server, "proxy_header_missing") == 2.0
             && dropped(&server, "proxy_header_malformed") == malformed.len() as f64
-            && dropped(&server, "runt") == 1.0
+            && dropped(&server, "short") == 1.0
     });
     assert!(proxy.receive_within(Duration::from_millis(100)).is_none());
     // For other senders the octets are a DNS message of an unknown kind; the header does not name a client.
@@ -185,7 +185,7 @@ fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
             assert_eq!((answer.id, answer.addresses), (number as u16, vec![embedded(PREFIX, number)]));
         }
         // One flow arrives at one worker, which passes on queries for names of other workers; by name there are none.
-        let letters = server.stat("letters_in_total");
+        let letters = server.stat("worker_handoffs_total");
         assert!(if steer == "name" { letters == 0.0 } else { letters > 0.0 }, "{steer}: {letters}");
     }
 }

@@ -228,7 +228,7 @@ fn a_question_under_way_is_answered_after_a_reload() {
     ]);
     assert_eq!(server.ctl(&["reload"]).status.code(), Some(0));
     upstream.release();
-    // The first leg was asked at the old upstream; the answer follows the new settings.
+    // The first lookup was asked at the old upstream; the answer follows the new settings.
     assert_eq!(client.receive().addresses, [embedded(OTHER, 1)]);
     assert_eq!(upstream.asked(&name_of(1), Type::A), 0);
     assert_eq!(other.asked(&name_of(1), Type::A), 1);

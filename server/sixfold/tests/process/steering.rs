@@ -1,4 +1,4 @@
-//! Several workers: any worker may receive a query, the owner of the name answers it, and equal questions share one flight.
+//! Several workers: any worker may receive a query, the home worker of the name answers it, and equal questions share one outbound query.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{Daemon, PREFIX, Setup, wait_until};
@@ -61,11 +61,12 @@ fn every_name_is_answered(steer: &str, workers: u32) {
         assert_eq!(answered, streamed);
     }
     for number in 0..NAMES {
-        let legs = [upstream.asked(&name_of(number), Type::AAAA), upstream.asked(&name_of(number), Type::A)];
-        assert_eq!(legs, [1, 1], "{number}");
+        let lookups =
+            [upstream.asked(&name_of(number), Type::AAAA), upstream.asked(&name_of(number), Type::A)];
+        assert_eq!(lookups, [1, 1], "{number}");
     }
     // With `name` the kernel finds the owner of a datagram; only queries from streams go through a mailbox.
-    let letters = server.stat("letters_in_total");
+    let letters = server.stat("worker_handoffs_total");
     let streamed = f64::from(NAMES / 5);
     assert!(if steer == "name" { letters == streamed } else { letters > streamed }, "{steer}: {letters}");
     assert_eq!(server.stat("workers_responding"), f64::from(workers));
@@ -91,7 +92,7 @@ fn every_name_is_answered_with_four_workers_by_flow() {
     every_name_is_answered("flow", 4);
 }
 
-/// 200 sockets ask for one name in many letter cases while the upstream waits; the server asks once per leg.
+/// 200 sockets ask for one name in many letter cases while the upstream waits; the server asks once per lookup.
 fn equal_questions_meet(steer: &str, workers: u32) {
     let upstream = Upstream::start(|_| Behavior::Hold);
     let server = start(&upstream, steer, workers);
@@ -127,13 +128,13 @@ fn equal_questions_meet(steer: &str, workers: u32) {
 }
 
 #[test]
-fn equal_questions_reach_the_upstream_once_per_leg_with_two_workers() {
+fn equal_questions_reach_the_upstream_once_per_lookup_with_two_workers() {
     equal_questions_meet("name", 2);
     equal_questions_meet("flow", 2);
 }
 
 #[test]
-fn equal_questions_reach_the_upstream_once_per_leg_with_four_workers() {
+fn equal_questions_reach_the_upstream_once_per_lookup_with_four_workers() {
     equal_questions_meet("name", 4);
     equal_questions_meet("flow", 4);
 }

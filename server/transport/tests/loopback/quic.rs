@@ -217,20 +217,20 @@ fn a_query_in_0_rtt_data_is_handled_at_once_and_a_notify_after_the_handshake() {
 }
 
 /// The datagrams with which a client begins a connection.
-fn first_flight(service: &QuicService) -> Vec<Vec<u8>> {
+fn first_outbound_query(service: &QuicService) -> Vec<Vec<u8>> {
     let capture = UdpSocket::bind("127.0.0.1:0").unwrap();
     capture.set_nonblocking(true).unwrap();
     let client = service.client();
     let _connecting = client.connecting(capture.local_addr().unwrap());
-    let (mut flight, mut room) = (Vec::new(), [0; 2000]);
+    let (mut outbound, mut room) = (Vec::new(), [0; 2000]);
     // The client writes its first flight in one go, and repeats it if nothing comes back.
     client.eventually(|| {
         while let Ok(octets) = capture.recv(&mut room) {
-            flight.push(room[..octets].to_vec());
+            outbound.push(room[..octets].to_vec());
         }
-        !flight.is_empty()
+        !outbound.is_empty()
     });
-    flight
+    outbound
 }
 
 //= RFC 9250 section 5.3: requirement 100
@@ -320,12 +320,12 @@ fn datagrams_of_other_protocols_are_ignored_and_counted() {
 #[test]
 fn an_address_that_is_not_validated_gets_at_most_three_times_its_octets() {
     let service = QuicService::echo(ROOMY);
-    let flight = first_flight(&service);
+    let outbound = first_outbound_query(&service);
     let forged = UdpSocket::bind("127.0.0.1:0").unwrap();
-    for datagram in &flight {
+    for datagram in &outbound {
         forged.send_to(datagram, service.quic).unwrap();
     }
-    let sent: usize = flight.iter().map(Vec::len).sum();
+    let sent: usize = outbound.iter().map(Vec::len).sum();
     forged.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let (mut received, mut room) = (0, [0; 2000]);
     loop {

@@ -12,7 +12,7 @@ use crate::af_xdp::program::{Array, SharedArrays};
 use crate::af_xdp::ring::Mapping;
 use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery};
 use engine::settings::Network;
-use engine::{CommonAnswer, Instant};
+use engine::{Instant, PacketCacheEntry};
 use std::collections::VecDeque;
 use std::io;
 use std::net::Ipv4Addr;
@@ -182,7 +182,7 @@ impl PacketCache {
         now: Instant,
         epoch: u64,
         query: &PlainQuery,
-        answer: &CommonAnswer,
+        answer: &PacketCacheEntry,
     ) -> Option<Published> {
         let key = query.key();
         let words = answer_words(query, &key, answer)?;
@@ -293,7 +293,7 @@ fn write_slot(
 }
 
 /// The words of an answer; that with sequence number and generation is zero. None: it is too long.
-fn answer_words(query: &PlainQuery, key: &Key, answer: &CommonAnswer) -> Option<[u64; ANSWER_WORDS]> {
+fn answer_words(query: &PlainQuery, key: &Key, answer: &PacketCacheEntry) -> Option<[u64; ANSWER_WORDS]> {
     let message = answer.message();
     let start = query.message().len();
     let records = message.get(start..).filter(|records| records.len() <= LONGEST_RECORDS)?;

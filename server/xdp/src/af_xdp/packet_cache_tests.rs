@@ -36,8 +36,8 @@ fn publish(cache: &PacketCache, seconds: u64, number: usize) -> Option<Published
 }
 
 /// An answer without records, until 100 s.
-fn answer(query: &PlainQuery) -> CommonAnswer {
-    let mut answer = CommonAnswer::of_message(query.message());
+fn answer(query: &PlainQuery) -> PacketCacheEntry {
+    let mut answer = PacketCacheEntry::of_message(query.message());
     answer.until = Instant(100 * SECOND);
     answer
 }

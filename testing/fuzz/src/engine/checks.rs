@@ -29,11 +29,11 @@ const UNIX_SECS: u64 = 1_559_731_985;
 static QUERIES: LazyLock<Vec<Counter>> = LazyLock::new(|| family("queries_total"));
 static ANSWERS: LazyLock<Vec<Counter>> = LazyLock::new(|| family("responses_total"));
 const DROPPED: [Counter; 9] = [
-    Counter::DroppedRunt,
+    Counter::DroppedShort,
     Counter::DroppedResponse,
     Counter::DroppedRepeated,
     Counter::DroppedAnswer,
-    Counter::DroppedOverdue,
+    Counter::DroppedTooLate,
     Counter::DroppedQueryRate,
     Counter::DroppedPendingPerClient,
     Counter::DroppedResponseRate,
@@ -154,7 +154,7 @@ impl World {
         if self.outbox.links[&via].is_stream() {
             self.outbox.links.remove(&via);
         }
-        self.engine.unreachable(self.now, via, engine::Unreachable::PortRefused, &mut self.outbox);
+        self.engine.on_link_failure(self.now, via, engine::Unreachable::PortRefused, &mut self.outbox);
     }
 
     /// Time passes.
@@ -258,9 +258,9 @@ impl World {
             "{entries} entries, {octets} octets"
         );
         assert!(engine.pending() <= self.capacity.pending && engine.chases() <= engine::limits::CHASES);
-        assert!(engine.flights() <= 2 * self.capacity.pending + 2 * engine::limits::UPSTREAMS);
+        assert!(engine.outbound_queries() <= 2 * self.capacity.pending + 2 * engine::limits::UPSTREAMS);
         assert_eq!(engine.open_links(), self.outbox.links.len());
-        assert_eq!(engine.idle(), engine.pending() == 0);
+        assert_eq!(engine.is_idle(), engine.pending() == 0);
         let sum = |of: &[Counter]| of.iter().map(|&counter| engine.counters().get(counter)).sum::<u64>();
         let (queries, answered) = (sum(&QUERIES), sum(&ANSWERS));
         let dropped = sum(&DROPPED);
@@ -279,17 +279,17 @@ impl World {
     pub fn finish(&mut self) {
         self.outbox.refuse(0);
         for _ in 0..MAX_ROUNDS {
-            if self.engine.idle() {
+            if self.engine.is_idle() {
                 break;
             }
             self.wait_for_deadline();
             self.finish_step();
         }
-        assert!(self.engine.idle(), "{} clients wait for ever", self.engine.pending());
+        assert!(self.engine.is_idle(), "{} clients wait for ever", self.engine.pending());
     }
 }
 
-/// Largest number of deadlines until all clients have answers: the tries of two legs, for every hop of an alias and every
+/// Largest number of deadlines until all clients have answers: the tries of two lookups, for every hop of an alias and every
 /// pending query, with probes of dead upstreams in between.
 const MAX_ROUNDS: usize = 4_000;
 

@@ -24,7 +24,7 @@ fn source_ports_message_ids_and_letter_case_towards_the_upstream_are_random() {
     let packets = capture.packets();
     let asked: Vec<_> =
         packets.iter().filter(|packet| !packet.response && packet.to == address::FIRST).collect();
-    // Three rounds, and the A leg of every AAAA query: 400 x 3 x 1.5.
+    // Three rounds, and the A lookup of every AAAA query: 400 x 3 x 1.5.
     assert!(asked.len() >= 3 * QUESTIONS as usize * 3 / 2, "{}", asked.len());
 
     let ports: BTreeSet<u16> = Finished::source_ports(&packets, address::FIRST);

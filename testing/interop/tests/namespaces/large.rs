@@ -39,7 +39,7 @@ fn large_answers_pass(program: Program) {
         is_whole_over_tcp_only(kdig, "large.lab.test", "TXT", &strings);
     }
     // None of these answers would have been complete if Sixfold had not asked its upstream over TCP.
-    // The A records and the strings; the second client is answered from the cache, and so is the A leg.
+    // The A records and the strings; the second client is answered from the cache, and so is the A lookup.
     assert!(sixfold.metric("sixfold_upstream_tcp_total{reason=\"truncation\"}") >= 2.0);
 
     // Synthesis makes it larger than 512 octets: truncated only for a client without EDNS.

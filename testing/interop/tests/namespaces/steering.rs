@@ -27,7 +27,7 @@ fn both_workers_work(steer: &str) -> Option<f64> {
     let configuration =
         Configuration::forwarding_to(&[address::FIRST]).server(&format!("steer = \"{steer}\"\n"));
     let sixfold = Sixfold::start(&lab, &configuration);
-    let letters = |sixfold: &Sixfold<'_>| sixfold.metric("sixfold_letters_in_total");
+    let letters = |sixfold: &Sixfold<'_>| sixfold.metric("sixfold_worker_handoffs_total");
 
     // A thread gets its name when it first runs, which may be after the server is ready.
     assert!(wait_until(|| waits(sixfold.id()).len() == 2), "two workers");

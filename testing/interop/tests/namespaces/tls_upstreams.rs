@@ -175,7 +175,7 @@ fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
     assert_all_answered(&lab.client.run_checked(&argv));
     let handshakes: u64 = sixfold.labelled("sixfold_upstream_tls_handshakes_total").values().sum();
     // How many there are depends on the servers' speed: one that stalls gets another connection.
-    assert!(handshakes <= 80, "{handshakes} handshakes for 808 questions with two legs");
+    assert!(handshakes <= 80, "{handshakes} handshakes for 808 questions with two lookups");
 
     let mut within = None;
     for _ in 0..RESTARTS {

@@ -246,7 +246,7 @@ fn answers_over_frames_are_those_over_sockets_octet_for_octet() {
     let longest = found.values().map(Vec::len).max();
     assert!(longest > Some(1232), "{longest:?}: an answer has left through a socket, in fragments");
     // The other worker has no queue, and answers what it owns through sockets.
-    assert!(sixfold.metric("sixfold_letters_in_total") > 100.0);
+    assert!(sixfold.metric("sixfold_worker_handoffs_total") > 100.0);
     assert!(sixfold.stop().success());
     assert!(!has_program(&lab.gateway));
 }

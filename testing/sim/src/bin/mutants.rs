@@ -69,7 +69,7 @@ fn run_mutants(words: &[String]) -> Result<(), String> {
         copy(&folders)?;
         let sound = build(&folders, "sim") && run_simulator(&folders).is_none();
         if !sound {
-            return Err("the simulator fails without a planted bug; mend that first".to_owned());
+            return Err("the simulator fails without a mutant; mend that first".to_owned());
         }
         for (place, mutant) in mutants.iter().enumerate() {
             let is_wanted =
@@ -250,7 +250,7 @@ fn run_simulator(folders: &Folders) -> Option<String> {
         None => return Some("does not end".to_owned()),
     };
     if is_well {
-        return run_siege(folders);
+        return run_spoofing(folders);
     }
     let failure = output.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(": "));
     match failure.and_then(|(seed, what)| Some((seed, what.split_once(": ")?.0))) {
@@ -265,18 +265,18 @@ fn run_simulator(folders: &Folders) -> Option<String> {
     }
 }
 
-/// Runs the siege. Returns the knowledge of the first attacker with a success.
-fn run_siege(folders: &Folders) -> Option<String> {
+/// Runs the spoofing simulation. Returns the knowledge of the first attacker with a success.
+fn run_spoofing(folders: &Folders) -> Option<String> {
     let mut command = Command::new(folders.target.join("debug/sixfold-sim"));
     command.args(["forge", "--replies", &FORGED.to_string()]);
     match run_command(command, &folders.target.join("output")) {
         Some((true, _)) => run_policy_worlds(folders),
         Some((false, output)) => {
-            let line = output.lines().find_map(|line| line.strip_prefix("siege: "));
+            let line = output.lines().find_map(|line| line.strip_prefix("spoofing: "));
             let (knows, _) = line.and_then(|line| line.split_once(": ")).unwrap_or(("it ends early", ""));
-            Some(format!("siege, attacker knows: {knows}"))
+            Some(format!("spoofing, attacker knows: {knows}"))
         }
-        None => Some("siege, does not end".to_owned()),
+        None => Some("spoofing, does not end".to_owned()),
     }
 }
 
@@ -325,10 +325,10 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
         .collect();
     let count = |start: &str| results.iter().filter(|result| result.starts_with(start)).count();
     let mut page = format!(
-        "# Planted bugs\n\n\
+        "# Mutants\n\n\
          `cargo run -p sixfold-sim --bin mutants` plants each of these bugs in a copy of the workspace and builds it in the development profile.\n\
          `testing/sim/mutants.txt` says what is wrong with each, and where. The program runs {SEEDS} worlds of {QUERIES} client queries, up to the first\n\
-         broken invariant ([the simulator](simulation.md#what-is-checked)), then a siege with {FORGED} forged replies of each attacker, then {POLICY_WORLDS} worlds of policy\n\
+         broken invariant ([the simulator](simulation.md#what-is-checked)), then spoofing with {FORGED} forged replies of each attacker, then {POLICY_WORLDS} worlds of policy\n\
          zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
          | bug | found by |\n| --- | --- |\n",
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_of_every_planted_bug_stands_once_where_it_is_looked_for() {
+    fn the_text_of_every_mutant_stands_once_where_it_is_looked_for() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mutants = parse_list(&read_file(&root.join("testing/sim/mutants.txt")).unwrap()).unwrap();
         assert!(mutants.len() >= 114, "{} bugs", mutants.len());

@@ -2,7 +2,7 @@
 
 use super::limits;
 use super::place::Place;
-use experiments::mtd64::replies::wire_name;
+use papers::mtd64::replies::wire_name;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};

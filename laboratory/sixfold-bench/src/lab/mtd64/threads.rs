@@ -152,7 +152,7 @@ fn plan(quick: bool, place: &Place, subject: &Subject, threads: &[u16]) -> Resul
         draft.sweep.values = Some(vec!["1".to_owned()]);
     }
     if subject.name == "mtd64" {
-        // MTD64 has no such setting, and changes addresses whose third octet is 192 or more (see `experiments::mtd64::model`).
+        // MTD64 has no such setting, and changes addresses whose third octet is 192 or more (see `papers::mtd64::model`).
         draft.sweep.values = Some(vec!["1".to_owned()]);
         draft.names.window = NameRange::new(Ipv4Addr::new(10, 0, 0, 0), Ipv4Addr::new(10, 0, 191, 255));
         draft.trial.duration = span(500);

@@ -3,13 +3,13 @@
 use super::{PAPER_DELTA, PLACE, RATE_OF_INTEREST_QPS};
 use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
-use experiments::bisection::self_test_rates;
 use measure::experiment::{Figure, Origin, Program, median_interval, proportion_interval};
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
 use measure::run::Summary;
 use measure::search::{Limits, Method, Search, Step};
+use papers::bisection::self_test_rates;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,11 +2,11 @@
 
 use super::{FAILURES, LIMIT_QPS, REPETITIONS, percent_text};
 use crate::lab::context::{Context, figure};
-use experiments::bisection::{HIGH_QPS, Server, chance_of_powers, plain, power_of_two};
 use measure::experiment::{
     Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval, proportion_interval,
 };
 use measure::run::Summary;
+use papers::bisection::{HIGH_QPS, Server, chance_of_powers, plain, power_of_two};
 
 /// Medians, minima and maxima of the paper's Table 2, by threads from 1, in queries per second.
 pub(super) const TABLE_2: [(f64, u64, u64); 12] = [

@@ -7,8 +7,8 @@ mod minima;
 mod searches;
 
 use super::context::{Context, figure};
-use experiments::bisection::self_test_rates;
 use measure::experiment::Origin;
+use papers::bisection::self_test_rates;
 
 /// Rate of interest of the paper on mtd64-ng, in queries per second.
 const RATE_OF_INTEREST_QPS: f64 = 10_000.0;

@@ -4,11 +4,11 @@
 use super::minima::TABLE_2;
 use super::{FAILURES, LIMIT_QPS, REPETITIONS, percent_text};
 use crate::lab::context::{Context, figure};
-use experiments::bisection::{
-    HIGH_QPS, Server, one_failure_share, plain, repetitions, search_limits, steps_below,
-};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
 use measure::run::Summary;
+use papers::bisection::{
+    HIGH_QPS, Server, one_failure_share, plain, repetitions, search_limits, steps_below,
+};
 
 /// A kind of search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

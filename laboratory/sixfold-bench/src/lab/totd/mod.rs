@@ -1,7 +1,7 @@
 //! Experiments of the paper on TOTD (Lencse and Repas, 2014): its load test (Tables I to IV), the stall of a minute, the
 //! prediction of its IDs, and the run over a night.
 //!
-//! The forwarder of the laboratory behaves like TOTD (`experiments::totd`). `proxy.rs` gives it a socket; it runs as a hidden
+//! The forwarder of the laboratory behaves like TOTD (`papers::totd`). `proxy.rs` gives it a socket; it runs as a hidden
 //! subcommand, so its processor time and memory are those of a process. It listens on loopback addresses only, because
 //! its IDs can be predicted by design.
 

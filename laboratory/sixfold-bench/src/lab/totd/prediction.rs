@@ -1,10 +1,10 @@
 //! The prediction of permuted IDs, and the odds of a blind forger.
 
 use super::super::context::{Context, figure};
-use experiments::totd::ids::Pools;
-use experiments::totd::limits::USED;
-use experiments::totd::prediction::{candidates, continuation, forgery, left_in_pool, share_predicted};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
+use papers::totd::ids::Pools;
+use papers::totd::limits::USED;
+use papers::totd::prediction::{candidates, continuation, forgery, left_in_pool, share_predicted};
 
 /// A second of 2014: the start of the forwarder that is attacked.
 const START: u32 = 1_400_000_000;

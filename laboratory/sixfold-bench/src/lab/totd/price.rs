@@ -3,10 +3,10 @@
 
 use super::super::context::{Context, figure};
 use super::paper::TABLE_2;
-use experiments::totd::ids::{Ids, Pools, Scheme};
-use experiments::totd::limits::{PERMUTATION, USED};
 use measure::experiment::{Figure, Origin, median_interval};
 use measure::run::Summary;
+use papers::totd::ids::{Ids, Pools, Scheme};
+use papers::totd::limits::{PERMUTATION, USED};
 use std::hint::black_box;
 use std::time::Instant;
 

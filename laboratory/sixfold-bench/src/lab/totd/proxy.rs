@@ -1,9 +1,9 @@
 //! The forwarder with a socket: one for clients and upstream, as TOTD has it, on a loopback address.
 
 use super::message::{self, SIZE};
-use experiments::totd::duplicates::Source;
-use experiments::totd::forwarder::{Action, Forwarder, Kind, Settings};
-use experiments::totd::ids::{Ids, Scheme};
+use papers::totd::duplicates::Source;
+use papers::totd::forwarder::{Action, Forwarder, Kind, Settings};
+use papers::totd::ids::{Ids, Scheme};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV4, UdpSocket};

@@ -5,12 +5,12 @@ use super::super::device::RunningDevice;
 use super::servers::{self, Bench, Candidate};
 use super::{PREFIX, ZONE};
 use crate::usage::Usage;
-use experiments::totd::ids::Scheme;
 use load::NoCompanion;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use measure::name_range::NameRange;
 use measure::order::{Expectation, Load, Pace};
 use measure::outcome::Outcome;
+use papers::totd::ids::Scheme;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 

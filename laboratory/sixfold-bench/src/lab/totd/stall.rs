@@ -4,10 +4,10 @@ use super::super::context::{Context, figure};
 use super::hosts::{self, HostLoad, HostOutcome};
 use super::paper::{self, Rates, TABLE_1, TABLE_2};
 use super::servers::{Bench, Candidate};
-use experiments::totd::ids::{SCHEMES, Scheme, landing};
-use experiments::totd::load::{Outcome, Parameters, Upstreams, run};
 use measure::experiment::{Figure, Origin, median_interval, proportion_interval};
 use measure::statistics::{SplitMix64, median, sorted};
+use papers::totd::ids::{SCHEMES, Scheme, landing};
+use papers::totd::load::{Outcome, Parameters, Upstreams, run};
 use std::net::SocketAddr;
 use std::time::Duration;
 

@@ -10,9 +10,9 @@ use super::hosts::{self, HostOutcome};
 use super::servers::{self, Bench, Candidate, Forwarders};
 use super::stall::{NEAR, STALL_S, WHOLE, four_clients};
 use crate::clock;
-use experiments::totd::ids::landing;
 use load::sockets::device_sockets;
 use measure::experiment::{Figure, Origin};
+use papers::totd::ids::landing;
 use std::thread;
 use std::time::Duration;
 

@@ -6,10 +6,10 @@ use super::super::context::{Context, figure};
 use super::hosts::{self, HostLoad, HostOutcome};
 use super::paper::{PaperTable, Quantity, TABLE_1, TABLE_2, TABLE_3, TABLE_4, TABLES};
 use super::servers::{self, Bench, Candidate};
-use experiments::totd::ids::{SCHEMES, Scheme};
-use experiments::totd::load::{self, FITTED, Parameters, Upstreams, run};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, LINES_MAX, Origin, Point, mean_interval};
 use measure::run::{DeviceUse, Summary};
+use papers::totd::ids::{SCHEMES, Scheme};
+use papers::totd::load::{self, FITTED, Parameters, Upstreams, run};
 use std::thread;
 use std::time::{Duration, Instant};
 

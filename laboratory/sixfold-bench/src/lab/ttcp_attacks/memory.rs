@@ -2,8 +2,8 @@
 
 use super::name;
 use crate::lab::context::{Context, figure};
-use experiments::attacks::{self, Flood, Forger, MECHANISMS, Mechanism, SiteSettings, VictimReply};
 use measure::experiment::{Figure, Origin};
+use papers::attacks::{self, Flood, Forger, MECHANISMS, Mechanism, SiteSettings, VictimReply};
 
 /// Octets of data on a forged SYN: as many as a packet of Ethernet holds, with the options.
 const DATA: usize = 1400;

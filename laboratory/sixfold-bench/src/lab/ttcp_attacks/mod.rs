@@ -8,8 +8,8 @@ mod memory;
 mod repeats;
 
 use super::context::{Context, figure};
-use experiments::attacks::{self, Hits, MECHANISMS, Mechanism};
 use measure::experiment::{Figure, Origin, proportion_interval};
+use papers::attacks::{self, Hits, MECHANISMS, Mechanism};
 
 /// Runs the experiment.
 ///

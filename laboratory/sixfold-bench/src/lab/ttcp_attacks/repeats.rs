@@ -2,8 +2,8 @@
 
 use super::{name, share};
 use crate::lab::context::{Context, figure};
-use experiments::attacks::{self, Hits, MECHANISMS, Mechanism, Replay};
 use measure::experiment::Origin;
+use papers::attacks::{self, Hits, MECHANISMS, Mechanism, Replay};
 
 const TABLE: &str = "Requests that are executed twice";
 

@@ -5,8 +5,8 @@
 use crate::lab::context::{Context, figure};
 use crate::lab::own_namespace;
 use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
-use link::{Direction, Impairments};
 use measure::experiment::{Figure, Origin};
+use netem::{Direction, Impairments};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use ttcp::{Connection, Event, Listen, Settings, Stack};

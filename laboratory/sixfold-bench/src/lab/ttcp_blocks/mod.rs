@@ -9,8 +9,8 @@ mod kernel;
 pub use kernel::kernel_program;
 
 use super::context::{Context, figure};
-use experiments::connection_blocks::{Outcome, Plan, WhenFull, run as run_virtual};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
+use papers::connection_blocks::{Outcome, Plan, WhenFull, run as run_virtual};
 use std::time::Duration;
 use ttcp::Settings;
 

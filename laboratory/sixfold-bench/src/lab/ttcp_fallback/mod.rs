@@ -6,8 +6,8 @@
 mod kernel;
 
 use super::context::{Context, figure};
-use experiments::fallback::{Client, Exchange, PEERS, Peer, expected, run as run_virtual};
 use measure::experiment::{Figure, Origin};
+use papers::fallback::{Client, Exchange, PEERS, Peer, expected, run as run_virtual};
 use std::time::Duration;
 use ttcp::Failure;
 

@@ -4,9 +4,9 @@ use super::presentation::at;
 use super::sweep::{BATCH, DELAYS, LOSSES, LossPoint};
 use crate::lab::context::Context;
 use core::fmt;
-use experiments::loss::retry::{DJBDNS, TCP_TIMER, TCP_TIMER_1122};
-use experiments::loss::tcp::{TTCP, TTCP_10S, TTCP_20S, TTCP_ALONE, TTCP_FREEBSD};
 use measure::experiment::binomial_range;
+use papers::loss::retry::{DJBDNS, TCP_TIMER, TCP_TIMER_1122};
+use papers::loss::tcp::{TTCP, TTCP_10S, TTCP_20S, TTCP_ALONE, TTCP_FREEBSD};
 
 /// Loss rates from which the paper's sentence about twice as many failures holds, percent.
 const HIGH_LOSS: u32 = 30;

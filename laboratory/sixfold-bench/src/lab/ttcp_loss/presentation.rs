@@ -2,11 +2,11 @@
 
 use super::sweep::{AddedDelay, DELAYS, LOSSES, LossPoint};
 use crate::lab::context::{Context, figure};
-use experiments::loss::retry::{
+use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
+use papers::loss::retry::{
     DJBDNS, DJBDNS_CACHE, GLIBC, SIXFOLD, SYSTEMD, TCP_TIMER, TCP_TIMER_1122, UNBOUND,
 };
-use experiments::loss::tcp::{TCP_FREEBSD, TTCP, TTCP_10S, TTCP_20S, TTCP_ALONE, TTCP_FREEBSD};
-use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
+use papers::loss::tcp::{TCP_FREEBSD, TTCP, TTCP_10S, TTCP_20S, TTCP_ALONE, TTCP_FREEBSD};
 
 /// Enters every point as a figure, and its arithmetic beside it.
 pub fn add_figures(context: &mut Context, points: &[LossPoint]) {

@@ -2,9 +2,9 @@
 
 use crate::lab::context::Context;
 use core::time::Duration;
-use experiments::loss::retry::{POLICIES, RetryPolicy};
-use experiments::loss::tcp::{self, VARIANTS};
-use experiments::loss::{failures, lossy, udp};
+use papers::loss::retry::{POLICIES, RetryPolicy};
+use papers::loss::tcp::{self, VARIANTS};
+use papers::loss::{failures, lossy, udp};
 
 /// Loss rates in each direction, percent.
 pub const LOSSES: [u32; 11] = [0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50];

@@ -4,8 +4,8 @@
 use super::paper::{ROUND_TRIPS, Row};
 use super::{Cell, find};
 use crate::lab::context::{Context, figure};
-use experiments::sequential::Transport;
 use measure::experiment::{Figure, Origin};
+use papers::sequential::Transport;
 use std::time::Duration;
 
 /// The round trip of the paper's Ethernet.

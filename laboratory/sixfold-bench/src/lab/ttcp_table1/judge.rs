@@ -3,7 +3,7 @@
 use super::paper::{ADSL, Row};
 use super::{Cell, find};
 use crate::lab::context::Context;
-use experiments::sequential::Transport;
+use papers::sequential::Transport;
 use std::ops::RangeInclusive;
 
 const UDP: Row = Row::Of(Transport::Udp);

@@ -1,7 +1,7 @@
 //! Questions by the sockets of the kernel.
 
 use crate::lab::kernel_fast_open;
-use experiments::dns::frame;
+use papers::dns::frame;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with, sockopt};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};

@@ -16,7 +16,7 @@ use crate::ttcp_dns::stub::Stub;
 use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed, kernel_server, octets, packets, ttcp_server};
 use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
-use experiments::sequential::Transport;
+use papers::sequential::Transport;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 use ttcp::Settings;

@@ -2,7 +2,7 @@
 
 use crate::lab::context::Context;
 use authority::{Records, Server};
-use experiments::sequential::Transport;
+use papers::sequential::Transport;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! Links and hosts of the measured parts.
 
 use super::paper::{ADSL, ROUND_TRIPS};
-use link::{Delay, Impairments};
+use netem::{Delay, Impairments};
 use std::time::Duration;
 
 /// Round trips that are measured. The loopback's 0.04 ms is less than the interfaces need themselves.

@@ -4,11 +4,11 @@ use super::paper::{ADSL, ROUND_TRIPS, Row};
 use super::virtual_time::QUERIES;
 use super::{Cell, find};
 use crate::lab::context::{Context, figure};
-use experiments::sequential::Transport;
 use measure::experiment::{
     Chart, ChartAxis, ChartLine, Figure, Origin, Point, mean_interval, median_interval,
 };
 use measure::statistics::{percentile, sorted};
+use papers::sequential::Transport;
 use std::time::Duration;
 
 /// Enters all figures and charts.

@@ -3,8 +3,8 @@
 use super::Cell;
 use super::paper::{ADSL, QUESTION, ROUND_TRIPS, Row};
 use crate::lab::context::Context;
-use experiments::sequential::{Parameters, Transport, run as ask_in_a_row};
-use link::{Delay, Impairments};
+use netem::{Delay, Impairments};
+use papers::sequential::{Parameters, Transport, run as ask_in_a_row};
 use std::time::Duration;
 
 /// Queries of a repetition, as in the paper.

@@ -2,8 +2,8 @@
 
 use super::script;
 use crate::lab::mtd64::devices::PREFIX;
-use experiments::mtd64::model::GROWTH;
-use experiments::mtd64::replies::{self, MANY_RECORDS, address, wire_name};
+use papers::mtd64::model::GROWTH;
+use papers::mtd64::replies::{self, MANY_RECORDS, address, wire_name};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::{Flags, Message, Record, Section, Type};
 
@@ -257,7 +257,7 @@ pub fn is_mail(record: &Record<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiments::mtd64::model::{Program, Rewriting, rewrite};
+    use papers::mtd64::model::{Program, Rewriting, rewrite};
 
     fn of_model(program: Program) -> Rewritten {
         let prefix = *PREFIX.0.octets().first_chunk().unwrap();

@@ -1,6 +1,6 @@
 //! Script of the authority: its behaviour for each name and type.
 
-use experiments::mtd64::replies::{self, Part, Reply, TTL, labels_to, pointer, wire_name};
+use papers::mtd64::replies::{self, Part, Reply, TTL, labels_to, pointer, wire_name};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use wire::Type;
 

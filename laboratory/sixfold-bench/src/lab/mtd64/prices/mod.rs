@@ -205,7 +205,7 @@ impl Bench<'_> {
             true => Expectation::native(ZONE),
             false => Expectation::synthesized(ZONE, PREFIX),
         };
-        // MTD64 changes addresses whose third octet is 192 or more (see `experiments::mtd64::model`).
+        // MTD64 changes addresses whose third octet is 192 or more (see `papers::mtd64::model`).
         let validity = if self.subject.name == "mtd64" { Validity::Answered } else { Validity::Exact };
         let pace = Pace::Open { rate_qps: limits::RATE_QPS, burst: 1 };
         Load {

@@ -5,7 +5,7 @@
 
 use super::super::devices::PREFIX;
 use super::super::place::Place;
-use experiments::mtd64::replies::wire_name;
+use papers::mtd64::replies::wire_name;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::Barrier;
@@ -191,7 +191,7 @@ fn is_valid(reply: &[u8], expected: Ipv6Addr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiments::mtd64::replies::{Part, Reply, pointer};
+    use papers::mtd64::replies::{Part, Reply, pointer};
 
     #[test]
     fn names_and_addresses_are_those_of_dns64perf() {

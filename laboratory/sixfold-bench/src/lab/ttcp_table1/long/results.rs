@@ -4,9 +4,9 @@ use super::transfer;
 use super::{Long, LongCell};
 use crate::lab::context::{Context, figure};
 use crate::lab::ttcp_table1::paper::ADSL;
-use experiments::sequential::{Parameters, Transport, run as ask_in_a_row};
-use link::{Delay, Impairments};
 use measure::experiment::{Figure, Origin, median_interval};
+use netem::{Delay, Impairments};
+use papers::sequential::{Parameters, Transport, run as ask_in_a_row};
 use std::ops::RangeInclusive;
 
 /// Tables.

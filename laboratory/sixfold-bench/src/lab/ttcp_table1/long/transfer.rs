@@ -2,7 +2,7 @@
 //! authority of this project has no zone transfers.
 
 use super::kernel::ANSWER_TIMEOUT;
-use experiments::dns::frame;
+use papers::dns::frame;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
