@@ -39,7 +39,7 @@ const CATEGORIES: [&str; 22] = [
 
 #[test]
 fn every_own_case_holds_or_is_a_known_failure() {
-    let test = "every_own_case_holds_or_is_a_known_failure";
+    let test = "own_cases::every_own_case_holds_or_is_a_known_failure";
     Suite { cases: OWN, known_failures: "conformance/own/known-failures.txt", test }.play();
 }
 

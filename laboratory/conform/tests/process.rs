@@ -23,8 +23,10 @@ fn case(extra: &str, expect: &str) -> Case {
 
 fn play(cases: &[Case], mode: &str) -> Vec<Outcome> {
     let this = std::env::current_exe().unwrap();
-    let command =
-        format!("env {CONFIG}={{config}} MODE={mode} {} --exact server_process --nocapture", this.display());
+    let command = format!(
+        "env {CONFIG}={{config}} MODE={mode} {} --exact process::server_process --nocapture",
+        this.display()
+    );
     let runner = Runner::new(Program::with_ready_line(&command).unwrap(), NonZeroUsize::new(2).unwrap());
     runner.run(cases, |_| {}).into_iter().map(|played| played.outcome).collect()
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The current time in UTC, in the format of RFC 3339, to the second.
 pub fn now_utc() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+    format!("{:.0}", jiff::Timestamp::now())
 }
 
 /// Time since 1970.

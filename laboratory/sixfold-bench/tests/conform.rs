@@ -51,7 +51,10 @@ fn said(output: &Output) -> (i32, String, String) {
 /// The command line that starts the server.
 fn server(mode: &str) -> String {
     let this = std::env::current_exe().unwrap();
-    format!("env {CONFIG}={{config}} {MODE}={mode} {} --exact server_process --nocapture", this.display())
+    format!(
+        "env {CONFIG}={{config}} {MODE}={mode} {} --exact conform::server_process --nocapture",
+        this.display()
+    )
 }
 
 /// Plays the two cases, the second of this level, to the server.
@@ -209,7 +212,7 @@ fn a_server_that_runs_already_is_asked_what_needs_no_configuration() {
     let listen = Scratch::new("running.toml", &format!("listen = [\"{address}\"]\n"));
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "server_process", "--nocapture"])
+        .args(["--exact", "conform::server_process", "--nocapture"])
         .env(CONFIG, listen.path())
         .env(MODE, "refuses");
     let running = kit::Killed(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());

@@ -30,23 +30,23 @@ counters! {
     /// Datagrams received from clients.
     ClientPacketsIn = "client_packets_in",
     /// Octets of DNS messages received from clients.
-    ClientOctetsIn = "client_octets_in",
+    ClientOctetsIn = "client_bytes_in",
     /// Datagrams sent to clients.
     ClientPacketsOut = "client_packets_out",
     /// Octets of DNS messages sent to clients.
-    ClientOctetsOut = "client_octets_out",
+    ClientOctetsOut = "client_bytes_out",
     /// Answers handed to client streams.
     StreamAnswersOut = "stream_answers_out",
     /// Messages received from upstreams.
     UpstreamPacketsIn = "upstream_packets_in",
     /// Octets of DNS messages received from upstreams.
-    UpstreamOctetsIn = "upstream_octets_in",
+    UpstreamOctetsIn = "upstream_bytes_in",
     /// Messages sent to upstreams.
     UpstreamPacketsOut = "upstream_packets_out",
     /// Octets of DNS messages sent to upstreams.
-    UpstreamOctetsOut = "upstream_octets_out",
+    UpstreamOctetsOut = "upstream_bytes_out",
     /// Messages taken from the mailbox. Its name is that of the metric.
-    QueuedMessagesIn = "letters_in",
+    QueuedMessagesIn = "worker_handoffs",
     /// Names that were found to be hot, so that all workers answer them.
     HotNames = "hot_names",
     /// Turns of the worker's event loop.

@@ -36,7 +36,10 @@ pub fn not_after(certificate: &[u8]) -> Option<SystemTime> {
     let (date, clock) = time.split_at(8);
     let (year, month, day) = (&date[..4], &date[4..6], &date[6..]);
     let (hour, minute, rest) = (&clock[..2], &clock[2..4], &clock[4..]);
-    humantime::parse_rfc3339(&format!("{year}-{month}-{day}T{hour}:{minute}:{rest}")).ok()
+    format!("{year}-{month}-{day}T{hour}:{minute}:{rest}")
+        .parse::<jiff::Timestamp>()
+        .ok()
+        .map(SystemTime::from)
 }
 
 fn expect<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {

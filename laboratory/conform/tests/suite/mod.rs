@@ -24,7 +24,7 @@ pub struct Suite<'a> {
     pub cases: &'a str,
     /// List of known failures, relative to the workspace.
     pub known_failures: &'a str,
-    /// Name of the test, which is started once more inside the namespace.
+    /// Name of the test with its module, which is started once more inside the namespace.
     pub test: &'a str,
 }
 
@@ -43,6 +43,9 @@ impl Suite<'_> {
         // Before the namespace, in which cargo would have no network.
         let server = server();
         let clients = run::foreign_clients(&cases);
+        let this = std::env::current_exe().unwrap();
+        let list = Command::new(this).args(["--list", "--exact", self.test]).output().unwrap();
+        assert!(String::from_utf8_lossy(&list.stdout).contains("1 test,"), "there is no test {}", self.test);
         let arguments = ["--exact", self.test, "--nocapture"];
         let entry = namespace::enter(&clients, &arguments, &[(SERVER, server.as_os_str())]);
         if let Entry::Done(status) = entry {

@@ -2,15 +2,14 @@
 //! docs/reference/explanations-and-traces.md; fields may be added. Times of
 //! steps are microseconds since the query arrived.
 
-use crate::date;
 use crate::escape;
 use crate::explain::{name, records, rule_source};
 use engine::explain::Answer;
 use engine::explain::live::{Step, Trace, UpstreamEvent};
 use engine::{ClientTransport, Span, Transport};
+use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
-use std::time::{Duration, UNIX_EPOCH};
 use wire::{Class, Message, Section};
 
 /// A trace, with its fields in the order of the line.
@@ -104,9 +103,8 @@ fn write(line: &impl Serialize) -> String {
 
 /// Time of day (RFC 3339), to the microsecond.
 fn time(unix: Span) -> Option<String> {
-    let unix = Duration::from_micros(unix.as_micros());
-    let at = (unix < date::CALENDAR).then(|| UNIX_EPOCH + unix)?;
-    Some(humantime::format_rfc3339_micros(at).to_string())
+    let timestamp = Timestamp::from_microsecond(i64::try_from(unix.as_micros()).ok()?).ok()?;
+    Some(format!("{timestamp:.6}"))
 }
 
 fn step(after: Span, step: &Step) -> StepOf {

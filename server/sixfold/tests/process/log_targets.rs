@@ -205,6 +205,7 @@ fn lines_that_a_full_disk_did_not_take_are_told_of_when_it_takes_some_again() {
     assert!(line.starts_with("20"), "{line}");
     // The command of the test ends with the server's parent.
     server.process.signal("KILL");
+    server.process.wait();
 }
 
 #[test]
