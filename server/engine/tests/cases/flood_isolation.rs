@@ -85,7 +85,7 @@ fn a_flood_of_names_without_replies_takes_nothing_from_the_others() {
 }
 
 #[test]
-fn a_flood_from_all_networks_of_a_site_takes_nothing_from_the_others() {
+fn a_flood_from_all_networks_of_a_customer_takes_nothing_from_the_others() {
     assert_fair(settings(), "silent.", 256..512);
 }
 
