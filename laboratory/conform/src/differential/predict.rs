@@ -86,7 +86,7 @@ impl Oracle<'_> {
         }
     }
 
-    fn leg(&self, rtype: Rtype) -> Option<ReplyContent> {
+    fn lookup(&self, rtype: Rtype) -> Option<ReplyContent> {
         self.zone_data.whole_reply(&self.asked(self.case.query.name.clone(), rtype))
     }
 
@@ -100,7 +100,7 @@ impl Oracle<'_> {
 
     /// True if the upstream does not answer one of the queries.
     fn meets_silence(&self) -> bool {
-        let is_silent = |rtype| self.leg(rtype).is_none();
+        let is_silent = |rtype| self.lookup(rtype).is_none();
         if self.is_synthesized() {
             is_silent(Rtype::AAAA) || is_silent(Rtype::A)
         } else {
@@ -112,13 +112,13 @@ impl Oracle<'_> {
         if !self.is_synthesized() {
             return self.direct();
         }
-        let aaaa = self.leg(Rtype::AAAA);
+        let aaaa = self.lookup(Rtype::AAAA);
         let rcode = aaaa.as_ref().map(|content| content.rcode);
         match rcode {
             Some(Rcode::NOERROR) => {}
             // Section 5.1.2.
             Some(Rcode::NXDOMAIN) => {
-                let a = self.leg(Rtype::A).filter(|a| self.has(Quirk::AsksAfterNxDomain) && has(a, Rtype::A));
+                let a = self.lookup(Rtype::A).filter(|a| self.has(Quirk::AsksAfterNxDomain) && has(a, Rtype::A));
                 return a.map_or_else(|| self.passed(aaaa.as_ref()), |a| self.synthesis(aaaa.as_ref(), &a));
             }
             _ if self.has(Quirk::FailureIsFinal) => {
@@ -202,7 +202,7 @@ impl Oracle<'_> {
 
     /// Section 5.1.6: the A reply decides. `aaaa` is `None` if the AAAA query failed.
     fn after_a(&self, aaaa: Option<&ReplyContent>) -> NormalizedAnswer {
-        let a = self.leg(Rtype::A);
+        let a = self.lookup(Rtype::A);
         let rcode = a.as_ref().map(|content| content.rcode);
         let Some(content) = a.as_ref().filter(|content| content.rcode == Rcode::NOERROR) else {
             let with_records = aaaa.map(|aaaa| self.passed(Some(aaaa)));

@@ -163,7 +163,7 @@ pub fn run(workload: Workload, count: u64, check: bool) -> u64 {
                 engine.query(now, &client, query, &mut asked);
             }
         }
-        // The AAAA leg, then the A leg.
+        // The AAAA lookup, then the A lookup.
         for _ in 0..2 {
             for UpstreamQuery { via, message } in &mut asked.asked[..asked.count] {
                 let length = reply(message);
