@@ -59,7 +59,7 @@ mod tests {
             is_restart: true,
         };
         let before = ".TP\n.BR my\\-key \" = \" \\(dqx\\(dq \" | \" \"\\(dqy N\\(dq\" \" | \" \\fInumber\\fR\n\
-            One of \\fB\\(dqx\\(dq\\fR or\na number.\nFrom \\fB1\\fR to \\fB9\\fR.\n";
+            One of \\fB\\(dqx\\(dq\\fR or\na number.\nFrom \\fB1\\fR to \\fB9\\fR\\&.\n";
         let behind = "Default:\n.BR \\(dqx\\(dq .\n.IR Restart .\n";
         assert_eq!((description(&key), value(&key)), (before.to_owned(), behind.to_owned()));
         let old = ".\\\" entry: my-key\nold\n.\\\" more\nBy hand.\n.\\\" value\nold\n";
