@@ -118,7 +118,8 @@ impl Oracle<'_> {
             Some(Rcode::NOERROR) => {}
             // Section 5.1.2.
             Some(Rcode::NXDOMAIN) => {
-                let a = self.lookup(Rtype::A).filter(|a| self.has(Quirk::AsksAfterNxDomain) && has(a, Rtype::A));
+                let a =
+                    self.lookup(Rtype::A).filter(|a| self.has(Quirk::AsksAfterNxDomain) && has(a, Rtype::A));
                 return a.map_or_else(|| self.passed(aaaa.as_ref()), |a| self.synthesis(aaaa.as_ref(), &a));
             }
             _ if self.has(Quirk::FailureIsFinal) => {
