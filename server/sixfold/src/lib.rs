@@ -1,7 +1,7 @@
 //! The `sixfold` server: command line, configuration, start and stop, reload, upgrade, metrics and control.
 //!
 //! This crate does nothing per packet, unless somebody listens to the messages (`observers/`): the engine decides what to answer, the
-//! datapath and the transport crate move the messages. Read [`serve`] first, then [`handle`]; [`config`] stands alone.
+//! datapath and the transport crate move the messages. Read [`serve`] first, then [`running_server`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
 mod bind;

@@ -40,7 +40,7 @@ impl ResponseBatch {
         ResponseBatch::with_capacity(socket, ipv6, size, gso, BATCH)
     }
 
-    /// A queue as [`ResponseBatch::new`] makes it, but for up to `capacity` answers. At most 256: a slot has eight bits in the
+    /// A queue as `ResponseBatch::new` makes it, but for up to `capacity` answers. At most 256: a slot has eight bits in the
     /// sort keys.
     pub fn with_capacity(
         socket: RawFd,
