@@ -1,7 +1,7 @@
 //! Socket activation (sd_listen_fds(3)): the server takes sockets that a service manager has bound, in the place of addresses.
 
 use crate::client::{Tcp, Udp, embedded, name_of};
-use crate::daemon::{Folder, PREFIX, Process, free_port, wait_until};
+use crate::daemon::{Folder, PREFIX, Process, copy_program, free_port, wait_until};
 use crate::service::is_running;
 use crate::upstream::{Behavior, Upstream};
 use kit::namespace;
@@ -148,7 +148,7 @@ fn a_process_without_privileges_listens_on_port_53() {
     let config = configuration(&files, &format!("[\"{address}\"]"), upstream.address, "");
     // A copy that any user may run: the build may be in a private folder.
     let programs = Folder::new();
-    std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), programs.file("sixfold")).unwrap();
+    copy_program(&programs.file("sixfold"));
     let run = format!("shift; exec {} \"$@\"", programs.file("sixfold").display());
     let privileges = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all"];
     let command = [&privileges[..], &["sh", "-c", &run, "sh"]].concat();

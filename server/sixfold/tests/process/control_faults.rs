@@ -1,6 +1,6 @@
 //! `sixfold ctl` without a server that answers: each fault has its own message, remedy and code.
 
-use crate::daemon::{Folder, ctl};
+use crate::daemon::{Folder, copy_program, ctl};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -103,7 +103,7 @@ fn who_may_not_use_the_socket_is_told_who_may() {
     let directory = Folder::for_everybody();
     // The user of the test may enter no folder of the build.
     let program = directory.file("sixfold");
-    std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &program).unwrap();
+    copy_program(&program);
     let path = directory.file("control.sock");
     let _listener = UnixListener::bind(&path).unwrap();
     let set_mode = |path: &Path, mode| {

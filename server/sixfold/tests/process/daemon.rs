@@ -161,6 +161,13 @@ impl Drop for Daemon {
     }
 }
 
+/// Copies the program in a process of its own: a child of another test would inherit a descriptor that writes here, and the kernel starts no
+/// program that somebody may write ("text file busy").
+pub fn copy_program(to: &Path) {
+    let status = Command::new("cp").arg(env!("CARGO_BIN_EXE_sixfold")).arg(to).status().unwrap();
+    assert!(status.success());
+}
+
 /// Runs `sixfold ctl` on a socket.
 pub fn ctl(socket: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold"));

@@ -1,7 +1,7 @@
 //! Upgrades: a new process takes the sockets of the old one, and no query is lost, over UDP or TCP.
 
 use crate::client::{Tcp, Udp, embedded, name_of, query};
-use crate::daemon::{Folder, PREFIX, Setup, free_port, wait_until};
+use crate::daemon::{Folder, PREFIX, Setup, copy_program, free_port, wait_until};
 use crate::service::{Service, is_running, send, text};
 use crate::upstream::{Behavior, Upstream};
 use std::net::{SocketAddr, TcpStream};
@@ -256,10 +256,10 @@ fn the_service_manager_follows_an_upgrade_by_a_signal() {
 fn a_program_that_was_replaced_on_the_disk_is_started() {
     let programs = Folder::new();
     let (program, next) = (programs.file("sixfold"), programs.file("sixfold.new"));
-    std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &program).unwrap();
+    copy_program(&program);
     let run = format!("shift; exec {} \"$@\"", program.display());
     let service = Service::start(Setup::answering().through(&["sh", "-c", &run, "sh"]));
-    std::fs::copy(env!("CARGO_BIN_EXE_sixfold"), &next).unwrap();
+    copy_program(&next);
     std::fs::rename(&next, &program).unwrap();
     let process = service.upgrade();
     let inode = |path: &str| std::fs::metadata(path).unwrap().ino();
