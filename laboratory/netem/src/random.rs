@@ -1,10 +1,10 @@
 //! The random numbers of a direction: ChaCha8 with a seed, so the same seed gives the same losses and delays anywhere.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// A seeded stream of random numbers.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Random(ChaCha8Rng);
 
 impl Random {

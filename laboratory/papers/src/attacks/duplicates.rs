@@ -2,9 +2,9 @@
 
 use super::{Mechanism, QUERY_OCTETS, Site, SiteSettings};
 use crate::network::{Filter, server};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use core::time::Duration;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use ttcp::{Event, Segment, Serial};

@@ -1,9 +1,9 @@
 //! A flood of SYNs with data: memory and connection blocks of the server, and its true clients.
 
 use super::{Mechanism, Proof, Site, SiteSettings, forged_syn};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use core::time::Duration;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::net::SocketAddr;
 use ttcp::FastOpenOption;
 

@@ -2,8 +2,8 @@
 
 use super::{Mechanism, Proof, QUERY_OCTETS, Site, SiteSettings, forged_source, forged_syn};
 use crate::network::CLIENT;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// Trials, and how many of them were executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,9 +1,9 @@
 //! Reflection: the attacker asks in the name of a victim, and the server sends the victim the answer.
 
 use super::{Proof, QUERY_OCTETS, Site, SiteSettings, forged_source, forged_syn};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use core::time::Duration;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::cell::Cell;
 use std::rc::Rc;
 

@@ -16,9 +16,9 @@ use crate::limits::{EVENTS_WAITING, PACKETS_WAITING};
 use crate::segment::{ConnectionCount, MalformedPacket, Segment};
 use crate::serial::Serial;
 use crate::settings::Settings;
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use core::time::Duration;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 

@@ -2,10 +2,10 @@
 //! public order, not a secret.
 
 use crate::network::{CLIENT, Network, PORT, answer, captured, server};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 use core::time::Duration;
 use netem::Impairments;
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
 use sixfold_ttcp::{ConnectionCount, Event, Listen, Options, Segment, Serial, Settings, State};
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -2,8 +2,8 @@
 //! servers had predictable generators; they show why this matters. The driver gives the seed: entropy of the operating system in
 //! service, a fixed number in a simulation.
 
-use rand_chacha::ChaCha8Rng;
-use rand_chacha::rand_core::{Rng, SeedableRng};
+use chacha20::ChaCha8Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
 
 /// Numbers drawn per refill. One refill serves several questions without touching the generator's state.
 const REFILL: usize = 64;

@@ -102,11 +102,13 @@ fn life_in(suite: &str) {
 }
 
 #[test]
+#[ignore = "long: packages are built, and installed in a root of their own"]
 fn the_packages_live_and_go_in_a_clean_debian_12() {
     life_in("bookworm");
 }
 
 #[test]
+#[ignore = "long: packages are built, and installed in a root of their own"]
 fn the_packages_live_and_go_in_a_clean_debian_13() {
     life_in("trixie");
 }
@@ -194,6 +196,7 @@ fn the_packages_are_built_from_what_an_earlier_build_has_compiled() {
 }
 
 #[test]
+#[ignore = "long: packages are built"]
 fn lintian_finds_no_error_in_the_packages() {
     if skips(&["dpkg-buildpackage", "dh", "lintian"]) {
         return;
