@@ -134,6 +134,7 @@ fn the_price_of_each_function_is_measured_with_one_change_at_a_time() {
 }
 
 #[test]
+#[ignore = "long: the experiment takes a minute"]
 fn the_search_has_a_rate_for_each_number_of_threads_and_the_papers_beside_it() {
     if !has_sixfold() {
         return;

@@ -3,6 +3,7 @@
 use super::command::run_quick;
 
 #[test]
+#[ignore = "long: the experiment takes a minute"]
 fn the_pace_is_told_by_the_receiver_and_by_the_tester_over_four_lengths() {
     let record = run_quick("pacing");
     let figures = record["figures"].as_array().expect("figures");

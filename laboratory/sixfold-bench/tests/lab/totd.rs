@@ -3,6 +3,7 @@
 use super::command::run_quick;
 
 #[test]
+#[ignore = "long: the experiment takes a minute"]
 fn totd_load_shows_the_stall_of_the_bug_and_measures_the_forwarder() {
     let record = run_quick("totd-load");
     let claims = record["claims"].as_array().expect("claims");

@@ -3,6 +3,7 @@
 use super::command::{has_real_part, run_quick};
 
 #[test]
+#[ignore = "long: the experiment takes a minute"]
 fn every_way_back_to_tcp_costs_what_its_timers_say() {
     let record = run_quick("ttcp-fallback");
     let listings = record["listings"].as_array().expect("listings");

@@ -3,6 +3,7 @@
 use super::command::{has_real_part, has_sixfold, run_quick};
 
 #[test]
+#[ignore = "long: the experiment takes a minute"]
 fn the_failures_of_each_policy_are_shown_beside_the_arithmetic_and_the_claims_hold() {
     let record = run_quick("ttcp-loss");
     let figures = record["figures"].as_array().expect("figures");
