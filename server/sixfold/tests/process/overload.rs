@@ -217,7 +217,7 @@ fn queries_of_one_network_at_a_slow_upstream_stay_few_and_delay_no_other_network
     let mut sent_to_tcp = 0;
     for number in 0..ASKED {
         victim.send(&query(number as u16, &format!("9-0-0-{}.slow.v4.test", number % 200), Type::AAAA));
-        // Every second one beyond the limit is dropped.
+        // Every second one beyond the limit is dropped. A new query takes the place of one that has waited long.
         if number as usize >= SHARE && number % 2 == 0 {
             assert!(victim.receive().truncated);
             sent_to_tcp += 1;
@@ -228,9 +228,14 @@ fn queries_of_one_network_at_a_slow_upstream_stay_few_and_delay_no_other_network
     upstream.release();
     let mut burst = 0;
     server.wait_for_stat("pending", 0.0);
-    while victim.receive_within(Duration::from_millis(500)).is_some() {
-        burst += 1;
+    while let Some(answer) = victim.receive_within(Duration::from_millis(500)) {
+        match answer.truncated {
+            true => sent_to_tcp += 1,
+            false => burst += 1,
+        }
     }
     assert!(burst <= SHARE, "{burst} answers at once");
-    assert_eq!(sent_to_tcp, (ASKED as usize - SHARE) / 2);
+    // All that got no place, or on a slow machine lost it.
+    let least = (ASKED as usize - SHARE) / 2;
+    assert!((least..=ASKED as usize / 2).contains(&sent_to_tcp), "{sent_to_tcp}");
 }
