@@ -55,11 +55,7 @@ mod tests {
         let mut list = AccessList::new(order, otherwise);
         list.entries =
             entries.iter().map(|(text, allowed)| (Network::parse(text).unwrap(), *allowed)).collect();
-        let show = |allowed: Allowed| match allowed {
-            Allowed::Network(network) => network.to_string(),
-            Allowed::Local => "local".to_owned(),
-        };
-        list.allowed().unwrap().into_iter().map(show).collect()
+        list.allowed().unwrap().iter().map(Allowed::to_string).collect()
     }
 
     #[test]

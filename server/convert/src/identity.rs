@@ -2,7 +2,7 @@
 //! servers have a text for some of these questions each, and can refuse one of them while they answer another.
 
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Reading, Spot};
 use crate::value;
 
 /// Reason why the name of the machine is not carried over.
@@ -31,14 +31,13 @@ impl Identity {
         for (spot, text, also) in self.texts {
             let known = draft.model.identity.as_ref();
             let outcome = match (value::server_text(&text), known) {
-                _ if self.refuses => Outcome::left_over(
-                    "`server.identity` answers id.server, hostname.bind and NSID, and the file refuses one of them: write it by hand if \
-                     all may tell this text",
-                ),
-                (Err(why), _) => Outcome::left_over(why),
-                (Ok(text), Some(known)) if text != *known => Outcome::LeftOver(format!(
-                    "`server.identity` is one text for id.server, hostname.bind and NSID: \"{known}\""
-                )),
+                _ if self.refuses => "`server.identity` answers id.server, hostname.bind and NSID, and the file refuses one of them: \
+                                      write it by hand if all may tell this text"
+                    .into(),
+                (Err(why), _) => why.into(),
+                (Ok(text), Some(known)) if text != *known => {
+                    format!("`server.identity` is one text for id.server, hostname.bind and NSID: \"{known}\"").into()
+                }
                 (Ok(_), Some(_)) => Outcome::Carried,
                 (Ok(text), None) => {
                     draft.model.identity = Some(text);
@@ -51,12 +50,7 @@ impl Identity {
 }
 
 /// Sets `server.version`.
-pub(crate) fn set_version(text: &str, draft: &mut Draft) -> Outcome {
-    match value::server_text(text) {
-        Ok(text) => {
-            draft.model.version = Some(text);
-            Outcome::Carried
-        }
-        Err(why) => Outcome::left_over(why),
-    }
+pub(crate) fn set_version(text: &str, draft: &mut Draft) -> Reading {
+    draft.model.version = Some(value::server_text(text)?);
+    Ok(())
 }

@@ -50,6 +50,9 @@ pub enum Outcome {
     LeftOver(String),
 }
 
+/// Reading of a statement: carried over with the same effect, or the outcome that it has instead.
+pub(crate) type Reading<T = ()> = Result<T, Outcome>;
+
 impl Outcome {
     /// Not carried over, for this reason.
     pub(crate) fn left_over(why: &str) -> Outcome {
@@ -59,6 +62,65 @@ impl Outcome {
     /// Carried over with this difference.
     pub(crate) fn differs(how: &str) -> Outcome {
         Outcome::Differs(how.to_owned())
+    }
+}
+
+impl From<&str> for Outcome {
+    fn from(why: &str) -> Outcome {
+        Outcome::left_over(why)
+    }
+}
+
+impl From<String> for Outcome {
+    fn from(why: String) -> Outcome {
+        Outcome::LeftOver(why)
+    }
+}
+
+impl From<Reading> for Outcome {
+    fn from(reading: Reading) -> Outcome {
+        reading.err().unwrap_or(Outcome::Carried)
+    }
+}
+
+/// Left over for this reason, unless the condition holds.
+pub(crate) fn require(holds: bool, why: &str) -> Reading {
+    if holds { Ok(()) } else { Err(why.into()) }
+}
+
+/// Carried over, but with this difference if the condition holds.
+pub(crate) fn differs_if(holds: bool, how: &str) -> Reading {
+    if holds { Err(Outcome::differs(how)) } else { Ok(()) }
+}
+
+/// Left over without these parts, if there are any.
+pub(crate) fn without(lost: &[String]) -> Reading {
+    require(lost.is_empty(), &format!("without {}", lost.join(", ")))
+}
+
+/// Outcome of a statement: that of the readers, or of the table if it is none of theirs (`false`).
+pub(crate) fn outcome(reading: Reading<bool>, table: &[(&str, Known)], name: &str) -> Outcome {
+    match reading {
+        Ok(true) => Outcome::Carried,
+        Ok(false) => known(table, name),
+        Err(outcome) => outcome,
+    }
+}
+
+/// Reason why a statement sets no key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Known {
+    /// Nothing is lost.
+    NoMeaning(&'static str),
+    /// Something is lost.
+    LeftOver(&'static str),
+}
+
+/// Outcome of a statement without an equivalent.
+pub(crate) fn known(table: &[(&str, Known)], name: &str) -> Outcome {
+    match find_row(table, name).unwrap_or(Known::LeftOver(UNKNOWN)) {
+        Known::NoMeaning(why) => Outcome::NoMeaning(why),
+        Known::LeftOver(why) => why.into(),
     }
 }
 

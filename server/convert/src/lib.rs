@@ -183,6 +183,12 @@ pub(crate) struct SyntaxError {
     pub(crate) what: String,
 }
 
+impl SyntaxError {
+    pub(crate) fn new(file: usize, line: usize, what: &str) -> SyntaxError {
+        SyntaxError { file, line, what: what.to_owned() }
+    }
+}
+
 /// Converts the text of a file. `from` is the dialect; without it the content decides. `view` is the view to convert, if the file
 /// has several. `files` has the included files.
 ///
@@ -244,7 +250,7 @@ fn drop_plain_forwarders(draft: &mut Draft) {
         let why = format!(
             "the plain forwarders of `{zone}` are left out as well: questions that went over TLS must not go to them"
         );
-        draft.record(&spot, Outcome::LeftOver(why));
+        draft.record(&spot, why);
     }
 }
 
@@ -260,6 +266,6 @@ fn require_forwarders(dialect: Dialect, draft: &mut Draft) {
             ),
             _ => "name the resolvers in `upstream.forwarders`".to_owned(),
         };
-        draft.record(&Spot::line(1, "no forwarder for all names"), Outcome::LeftOver(why));
+        draft.record(&Spot::line(1, "no forwarder for all names"), why);
     }
 }

@@ -60,6 +60,15 @@ pub(crate) enum Allowed {
     Network(Network),
 }
 
+impl fmt::Display for Allowed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Allowed::Local => formatter.write_str("local"),
+            Allowed::Network(network) => network.fmt(formatter),
+        }
+    }
+}
+
 /// Zone with forwarders of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Zone {

@@ -3,7 +3,7 @@
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Reading, Spot, differs_if};
 use crate::model::{Allowed, Endpoint};
 use crate::network::Network;
 use crate::value::{self, range};
@@ -26,11 +26,11 @@ pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
             if line.starts_with('#') { "" } else { line.split("//").next().unwrap_or_default().trim() };
         let mut words = line.split_whitespace();
         let Some(keyword) = words.next() else { continue };
-        let outcome = settings.read(keyword, words.next().unwrap_or_default(), draft);
-        draft.record(&Spot::line(number, line), outcome);
+        let reading = settings.read(keyword, words.next().unwrap_or_default(), draft);
+        draft.record(&Spot::line(number, line), reading);
     }
     if let Some(microseconds) = settings.timeout_us {
-        value::set(&mut draft.model.timeout_ms, microseconds / 1000, range::TIMEOUT_MS);
+        _ = value::set(&mut draft.model.timeout_ms, microseconds / 1000, range::TIMEOUT_MS);
     }
     let model = &mut draft.model;
     // Both listen on IPv6 only.
@@ -48,74 +48,47 @@ struct Settings {
 }
 
 impl Settings {
-    fn read(&mut self, keyword: &str, text: &str, draft: &mut Draft) -> Outcome {
+    fn read(&mut self, keyword: &str, text: &str, draft: &mut Draft) -> Reading {
         let model = &mut draft.model;
         match keyword {
-            "nameserver" if text.starts_with("default") => {
-                model.uses_system_forwarders = true;
-                Outcome::Carried
+            "nameserver" if text.starts_with("default") => model.uses_system_forwarders = true,
+            "nameserver" => {
+                let address: Ipv4Addr = text.parse().map_err(|_| "this is not an IPv4 address")?;
+                model.forward(".", vec![Endpoint::new(address, 53)]);
             }
-            "nameserver" => match text.parse::<Ipv4Addr>() {
-                Ok(address) => {
-                    model.forward(".", vec![Endpoint::new(address, 53)]);
-                    Outcome::Carried
-                }
-                Err(_) => Outcome::left_over("this is not an IPv4 address"),
-            },
+            // The next server is asked if one does not reply.
             "selection-mode" => {
-                // The next server is asked if one does not reply.
                 model.select = Some(if text == "round-robin" { "ordered" } else { "random" });
-                Outcome::Carried
             }
-            "dns64-prefix" => match value::prefix(text) {
-                Ok(prefix) => {
-                    model.dns64.prefixes = vec![prefix];
-                    Outcome::Carried
-                }
-                Err(why) => Outcome::LeftOver(why),
-            },
-            "timeout-time-sec" => self.add_timeout(text, 1_000_000),
-            "timeout-time-usec" => self.add_timeout(text, 1),
-            "timeout-time" => match text.parse::<f64>() {
-                Ok(seconds) if (0.0..=32_767.0).contains(&seconds) => {
-                    self.timeout_us = Some((seconds * 1e6) as u64);
-                    Outcome::differs(LONGEST_WAIT)
-                }
-                _ => Outcome::left_over("this is not a time in seconds"),
-            },
-            "resend-attempts" => match text.parse::<u64>() {
-                Ok(count) => value::set(&mut model.tries, count.saturating_add(1), range::TRIES),
-                Err(_) => Outcome::left_over("this is not a number"),
-            },
-            "response-maxlength" => value::set_number(&mut model.udp_size, text, range::UDP_SIZE),
+            "dns64-prefix" => model.dns64.prefixes = vec![value::prefix(text)?],
+            "timeout-time-sec" => self.add_timeout(text, 1_000_000)?,
+            "timeout-time-usec" => self.add_timeout(text, 1)?,
+            "timeout-time" => {
+                let seconds = text.parse::<f64>().ok().filter(|seconds| (0.0..=32_767.0).contains(seconds));
+                self.timeout_us = Some((seconds.ok_or("this is not a time in seconds")? * 1e6) as u64);
+                return Err(Outcome::differs(LONGEST_WAIT));
+            }
+            "resend-attempts" => {
+                value::set(&mut model.tries, value::number(text)?.saturating_add(1), range::TRIES)?;
+            }
+            "response-maxlength" => value::set_number(&mut model.udp_size, text, range::UDP_SIZE)?,
             "num-threads" => {
-                Outcome::NoMeaning("a worker of Sixfold serves many queries at once: one for each core")
+                let why = "a worker of Sixfold serves many queries at once: one for each core";
+                return Err(Outcome::NoMeaning(why));
             }
             "debugging" => {
                 model.log_level = (text == "yes").then_some("debug");
-                match text {
-                    "yes" => Outcome::differs("Sixfold never logs queries"),
-                    _ => Outcome::Carried,
-                }
+                differs_if(text == "yes", "Sixfold never logs queries")?;
             }
-            "port" => match text.parse() {
-                Ok(port) if port > 0 => {
-                    self.port = port;
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over("this is not a port"),
-            },
-            _ => Outcome::left_over("MTD64 has no such keyword"),
+            "port" => self.port = value::port(text)?,
+            _ => return Err("MTD64 has no such keyword".into()),
         }
+        Ok(())
     }
 
-    fn add_timeout(&mut self, text: &str, unit: u64) -> Outcome {
-        match text.parse::<u64>() {
-            Ok(number) if number <= 999_999 => {
-                *self.timeout_us.get_or_insert(0) += number * unit;
-                Outcome::differs(LONGEST_WAIT)
-            }
-            _ => Outcome::left_over("this is not a number"),
-        }
+    fn add_timeout(&mut self, text: &str, unit: u64) -> Reading {
+        let number = value::number(text).ok().filter(|number| *number <= 999_999);
+        *self.timeout_us.get_or_insert(0) += number.ok_or("this is not a number")? * unit;
+        Err(Outcome::differs(LONGEST_WAIT))
     }
 }

@@ -1,7 +1,7 @@
 //! The model as a configuration file of Sixfold, with comments that account for everything that was not carried over.
 
 use crate::ledger::{Entry, Outcome};
-use crate::model::{Allowed, Dns64, Model, Rule};
+use crate::model::{Dns64, Model, Rule};
 use std::fmt::Display;
 
 /// Prints the configuration.
@@ -48,28 +48,21 @@ impl Table {
         self.key(key, format_args!("[\n    {},\n]", quoted.join(",\n    ")));
     }
 
-    fn number(&mut self, key: &str, value: Option<u64>) {
+    /// A list that the source may leave out.
+    fn list<T: Display>(&mut self, key: &str, list: &[T]) {
+        if !list.is_empty() {
+            self.strings(key, list);
+        }
+    }
+
+    fn value(&mut self, key: &str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.key(key, value);
         }
     }
 
-    fn boolean(&mut self, key: &str, value: Option<bool>) {
-        if let Some(value) = value {
-            self.key(key, value);
-        }
-    }
-
-    fn string(&mut self, key: &str, value: Option<&str>) {
-        if let Some(value) = value {
-            self.key(key, quoted(value));
-        }
-    }
-
-    fn seconds(&mut self, key: &str, value: Option<u64>) {
-        if let Some(value) = value {
-            self.key(key, quoted(&duration(value * 1000)));
-        }
+    fn string(&mut self, key: &str, value: Option<impl Display>) {
+        self.value(key, value.map(|value| quoted(&value.to_string())));
     }
 }
 
@@ -102,23 +95,15 @@ impl Page {
 
     fn server(&mut self, model: &Model) {
         let mut table = Table::new("server");
-        if !model.listen.is_empty() {
-            table.strings("listen", &model.listen);
-        }
+        table.list("listen", &model.listen);
         if let Some(allow) = &model.allow {
-            let show = |allowed: &Allowed| match allowed {
-                Allowed::Local => "local".to_owned(),
-                Allowed::Network(network) => network.to_string(),
-            };
-            table.strings("allow", &allow.iter().map(show).collect::<Vec<String>>());
+            table.strings("allow", allow);
         }
-        table.number("workers", model.workers);
-        if !model.proxy_from.is_empty() {
-            table.strings("proxy-from", &model.proxy_from);
-        }
+        table.value("workers", model.workers);
+        table.list("proxy-from", &model.proxy_from);
         table.string("identity", model.identity.as_deref());
         table.string("version", model.version.as_deref());
-        table.boolean("freebind", model.freebind.then_some(true));
+        table.value("freebind", model.freebind.then_some(true));
         self.table(table);
     }
 
@@ -131,21 +116,15 @@ impl Page {
             false => table.strings("forwarders", &model.forwarders),
         }
         table.string("select", model.select);
-        if let Some(timeout) = model.timeout_ms {
-            table.key("timeout", quoted(&duration(timeout)));
-        }
-        table.number("tries", model.tries);
+        table.string("timeout", model.timeout_ms.map(duration));
+        table.value("tries", model.tries);
         table.string("transport", model.uses_tcp.then_some("tcp"));
         table.string("tls-ca", model.tls_ca.as_deref());
-        table.boolean("mix-case", model.mix_case);
-        if !model.sources.is_empty() {
-            table.strings("source", &model.sources);
-        }
-        let avoided = model.source_ports.entries();
-        if !avoided.is_empty() {
-            table.key("avoid-ports", format!("[{}]", avoided.join(", ")));
-        }
-        table.string("via-nat64", model.via_nat64.map(|prefix| prefix.to_string()).as_deref());
+        table.value("mix-case", model.mix_case);
+        table.list("source", &model.sources);
+        let avoided = model.source_ports.entries().join(", ");
+        table.value("avoid-ports", (!avoided.is_empty()).then(|| format!("[{avoided}]")));
+        table.string("via-nat64", model.via_nat64);
         self.table(table);
         for zone in &model.zones {
             let mut table = Table { header: "[[upstream.zone]]".to_owned(), lines: String::new() };
@@ -166,7 +145,7 @@ impl Page {
             return self.table(table);
         }
         table.strings("prefixes", &dns64.prefixes);
-        table.string("suffix", dns64.suffix.map(|suffix| suffix.to_string()).as_deref());
+        table.string("suffix", dns64.suffix);
         if let Some(clients) = &dns64.clients {
             let show =
                 |(network, excluded): &(_, bool)| format!("{}{network}", if *excluded { "!" } else { "" });
@@ -178,12 +157,12 @@ impl Page {
         table.strings::<String>("never-embed", &[]);
         // None of them trusts the AD bit of a forwarder.
         table.key("dnssec", quoted("off"));
-        table.boolean("break-dnssec", dns64.break_dnssec);
-        table.boolean("recursive-only", dns64.recursive_only);
+        table.value("break-dnssec", dns64.break_dnssec);
+        table.value("recursive-only", dns64.recursive_only);
         table.string("ptr", (!dns64.answers_ptr).then_some("off"));
         table.string("ptr-server", dns64.ptr_server.as_deref());
         table.string("ptr-contact", dns64.ptr_contact.as_deref());
-        table.boolean("ipv4only-arpa", dns64.ipv4only_arpa);
+        table.value("ipv4only-arpa", dns64.ipv4only_arpa);
         self.table(table);
         let mut table = Table::new("dns64.on-failure");
         for failure in dns64.passed_failures {
@@ -197,15 +176,9 @@ impl Page {
 
     fn rule(&mut self, rule: &Rule) {
         let mut table = Table { header: "[[dns64.rule]]".to_owned(), lines: String::new() };
-        if !rule.clients.is_empty() {
-            table.strings("clients", &rule.clients);
-        }
-        if !rule.names.is_empty() {
-            table.strings("names", &rule.names);
-        }
-        if !rule.ipv4.is_empty() {
-            table.strings("ipv4", &rule.ipv4);
-        }
+        table.list("clients", &rule.clients);
+        table.list("names", &rule.names);
+        table.list("ipv4", &rule.ipv4);
         if let Some(prefixes) = &rule.prefixes {
             table.strings("prefixes", prefixes);
         }
@@ -215,19 +188,13 @@ impl Page {
 
     fn data(&mut self, model: &Model) {
         let mut table = Table::new("local");
-        if !model.records.is_empty() {
-            table.strings("records", &model.records);
-        }
+        table.list("records", &model.records);
         table.string("hosts-file", model.hosts_file.as_deref());
-        table.boolean("empty-zones", model.empty_zones);
+        table.value("empty-zones", model.empty_zones);
         self.table(table);
         let mut table = Table::new("filter");
-        if !model.block.is_empty() {
-            table.strings("block", &model.block);
-        }
-        if !model.rpz.is_empty() {
-            table.strings("rpz", &model.rpz);
-        }
+        table.list("block", &model.block);
+        table.list("rpz", &model.rpz);
         self.table(table);
     }
 
@@ -245,9 +212,7 @@ impl Page {
         table.string("certificate", tls.certificate.as_deref());
         table.string("key", tls.key.as_deref());
         for (key, list) in listeners {
-            if !list.is_empty() {
-                table.strings(key, list);
-            }
+            table.list(key, list);
         }
         table.string("doh-path", tls.doh_path.as_deref());
         self.table(table);
@@ -256,21 +221,17 @@ impl Page {
     fn cache(&mut self, model: &Model) {
         let mut table = Table::new("cache");
         let cache = &model.cache;
-        if let Some(octets) = cache.octets {
-            table.key("size", quoted(&size(octets)));
-        }
-        table.seconds("min-ttl", cache.min_ttl);
-        table.seconds("max-ttl", cache.max_ttl);
-        table.seconds("max-negative-ttl", cache.max_negative_ttl);
-        table.seconds("stale", cache.stale);
-        table.boolean("prefetch", cache.prefetch);
+        table.string("size", cache.octets.map(size));
+        table.string("min-ttl", cache.min_ttl.map(seconds));
+        table.string("max-ttl", cache.max_ttl.map(seconds));
+        table.string("max-negative-ttl", cache.max_negative_ttl.map(seconds));
+        table.string("stale", cache.stale.map(seconds));
+        table.value("prefetch", cache.prefetch);
         self.table(table);
         let mut table = Table::new("edns");
-        table.number("udp-size", model.udp_size);
-        table.boolean("cookies", model.cookies);
-        if !model.cookie_secrets.is_empty() {
-            table.strings("cookie-secret", &model.cookie_secrets);
-        }
+        table.value("udp-size", model.udp_size);
+        table.value("cookies", model.cookies);
+        table.list("cookie-secret", &model.cookie_secrets);
         table.string("client-subnet", model.forwards_client_subnet.then_some("forward"));
         self.table(table);
     }
@@ -278,17 +239,15 @@ impl Page {
     fn limits(&mut self, model: &Model) {
         let mut table = Table::new("limits");
         let limits = &model.limits;
-        table.number("queries-per-client", limits.queries_per_client);
-        table.number("responses-per-client", limits.responses_per_client);
-        table.number("pending", limits.pending);
-        table.number("tcp-connections", limits.tcp_connections);
-        table.number("tcp-per-client", limits.tcp_per_client);
-        if let Some(idle) = limits.tcp_idle_ms {
-            table.key("tcp-idle", quoted(&duration(idle)));
-        }
+        table.value("queries-per-client", limits.queries_per_client);
+        table.value("responses-per-client", limits.responses_per_client);
+        table.value("pending", limits.pending);
+        table.value("tcp-connections", limits.tcp_connections);
+        table.value("tcp-per-client", limits.tcp_per_client);
+        table.string("tcp-idle", limits.tcp_idle_ms.map(duration));
         self.table(table);
         let mut table = Table::new("metrics");
-        table.string("listen", model.metrics_listen.as_ref().map(ToString::to_string).as_deref());
+        table.string("listen", model.metrics_listen.as_ref());
         self.table(table);
         let mut table = Table::new("log");
         table.string("level", model.log_level);
@@ -309,25 +268,23 @@ fn quoted(text: &str) -> String {
     line + "\""
 }
 
+fn seconds(seconds: u64) -> String {
+    duration(seconds * 1000)
+}
+
 /// Milliseconds in the largest unit that shows them exactly.
 fn duration(milliseconds: u64) -> String {
-    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-    let exact = units.into_iter().find(|(_, unit)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));
-    match exact {
-        Some((name, unit)) => format!("{}{name}", milliseconds / unit),
-        None if milliseconds == 0 => "0s".to_owned(),
-        None => format!("{milliseconds}ms"),
-    }
+    exact(milliseconds, "0s", &[("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)])
 }
 
 /// Octets in the largest unit that shows them exactly.
 fn size(octets: u64) -> String {
-    let units = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-    match units.into_iter().find(|(_, unit)| octets > 0 && octets.is_multiple_of(*unit)) {
-        Some((name, unit)) => format!("{}{name}", octets / unit),
-        None if octets == 0 => "0MiB".to_owned(),
-        None => format!("{octets}B"),
-    }
+    exact(octets, "0MiB", &[("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)])
+}
+
+fn exact(value: u64, zero: &str, units: &[(&str, u64)]) -> String {
+    let unit = units.iter().find(|(_, unit)| value > 0 && value.is_multiple_of(*unit));
+    unit.map_or(zero.to_owned(), |(name, unit)| format!("{}{name}", value / unit))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Source ports and addresses of upstream queries: `upstream.avoid-ports` and `upstream.source`.
 
-use crate::ledger::{Ledger, Outcome, Spot};
+use crate::ledger::{Ledger, Outcome, Reading, Spot};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -21,26 +21,17 @@ pub(crate) struct SourcePorts {
 
 impl SourcePorts {
     /// Avoids a port or a range, like `53` and `2000-2999`.
-    pub(crate) fn avoid(&mut self, text: &str, spot: &Spot) -> Outcome {
-        match range(text) {
-            Some(range) => {
-                self.avoided.extend(range);
-                self.spot = Some(spot.clone());
-                Outcome::Carried
-            }
-            None => Outcome::left_over("this is neither a port nor a range of ports"),
-        }
+    pub(crate) fn avoid(&mut self, text: &str, spot: &Spot) -> Reading {
+        self.avoided.extend(range(text)?);
+        self.spot = Some(spot.clone());
+        Ok(())
     }
 
     /// Uses a port or a range again.
-    pub(crate) fn permit(&mut self, text: &str) -> Outcome {
-        match range(text) {
-            Some(range) => {
-                self.avoided.retain(|port| !range.contains(port));
-                Outcome::Carried
-            }
-            None => Outcome::left_over("this is neither a port nor a range of ports"),
-        }
+    pub(crate) fn permit(&mut self, text: &str) -> Reading {
+        let range = range(text)?;
+        self.avoided.retain(|port| !range.contains(port));
+        Ok(())
     }
 
     /// The ports as entries of `upstream.avoid-ports`: numbers, and ranges in quotation marks.
@@ -73,24 +64,22 @@ impl SourcePorts {
 }
 
 /// A port or a range of ports.
-fn range(text: &str) -> Option<RangeInclusive<u16>> {
+fn range(text: &str) -> Result<RangeInclusive<u16>, &'static str> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let range = first.trim().parse().ok()?..=last.trim().parse().ok()?;
-    (!range.is_empty()).then_some(range)
+    let ports = first.trim().parse().ok().zip(last.trim().parse().ok());
+    let range = ports.map(|(first, last)| first..=last).filter(|range| !range.is_empty());
+    range.ok_or("this is neither a port nor a range of ports")
 }
 
 /// Adds a source address. An unspecified one leaves the choice to the system, as Sixfold does for a family without an entry.
-pub(crate) fn add_source(sources: &mut Vec<IpAddr>, text: &str) -> Outcome {
+pub(crate) fn add_source(sources: &mut Vec<IpAddr>, text: &str) -> Reading {
     match text.parse::<IpAddr>() {
-        Ok(address) if address.is_unspecified() => Outcome::Carried,
-        Ok(address) if is_usable(address) => {
-            if !sources.contains(&address) {
-                sources.push(address);
-            }
-            Outcome::Carried
-        }
-        _ => Outcome::left_over("this is no address that `upstream.source` takes"),
+        Ok(address) if address.is_unspecified() => {}
+        Ok(address) if sources.contains(&address) => {}
+        Ok(address) if is_usable(address) => sources.push(address),
+        _ => return Err("this is no address that `upstream.source` takes".into()),
     }
+    Ok(())
 }
 
 /// True if an address of one host, of use beyond a link.
@@ -109,17 +98,17 @@ mod tests {
     fn what_is_permitted_later_is_used_and_a_list_that_leaves_too_few_is_given_up() {
         let spot = Spot::line(3, "ports");
         let mut ports = SourcePorts::default();
-        assert!(matches!(ports.avoid("0-65535", &spot), Outcome::Carried));
-        assert!(matches!(ports.permit("20000-60000"), Outcome::Carried));
-        assert!(matches!(ports.avoid("30000", &spot), Outcome::Carried));
+        assert!(ports.avoid("0-65535", &spot).is_ok());
+        assert!(ports.permit("20000-60000").is_ok());
+        assert!(ports.avoid("30000", &spot).is_ok());
         assert_eq!(ports.entries(), ["\"1-19999\"", "30000", "\"60001-65535\""]);
         ports.finish(&mut Ledger::default());
         assert_eq!(ports.entries().len(), 3);
-        assert!(matches!(ports.avoid("1024-50000", &spot), Outcome::Carried));
+        assert!(ports.avoid("1024-50000", &spot).is_ok());
         ports.finish(&mut Ledger::default());
         assert!(ports.entries().is_empty(), "{ports:?}");
         for text in ["", "http", "9-8", "65536", "1-2-3"] {
-            assert!(matches!(ports.avoid(text, &spot), Outcome::LeftOver(_)), "{text}");
+            assert!(matches!(ports.avoid(text, &spot), Err(Outcome::LeftOver(_))), "{text}");
         }
     }
 
@@ -127,11 +116,11 @@ mod tests {
     fn sources_are_addresses_of_hosts_and_unspecified_ones_leave_the_choice() {
         let mut sources = vec![];
         for text in ["192.0.2.1", "::", "0.0.0.0", "2001:db8::1", "192.0.2.1"] {
-            assert!(matches!(add_source(&mut sources, text), Outcome::Carried), "{text}");
+            assert!(add_source(&mut sources, text).is_ok(), "{text}");
         }
         assert_eq!(sources, [IpAddr::from([192, 0, 2, 1]), "2001:db8::1".parse().unwrap()]);
         for text in ["fe80::1", "ff02::1", "224.0.0.1", "2001:db8::/64", "eth0", "::ffff:192.0.2.1"] {
-            assert!(matches!(add_source(&mut sources, text), Outcome::LeftOver(_)), "{text}");
+            assert!(matches!(add_source(&mut sources, text), Err(Outcome::LeftOver(_))), "{text}");
         }
     }
 }

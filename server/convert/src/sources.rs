@@ -11,6 +11,9 @@ const MAX_DEPTH: usize = 8;
 /// Included files. BIND, Unbound and PowerDNS have fewer than a hundred in any real configuration.
 const MAX_FILES: usize = 1024;
 
+/// Texts of files, with the numbers of their names.
+pub(crate) type NamedTexts = Vec<(usize, String)>;
+
 /// The files of a machine.
 pub trait Files {
     /// The text of a file.
@@ -48,12 +51,7 @@ impl<'f> Sources<'f> {
     ///
     /// The reason why there are none: files include each other more than `MAX_DEPTH` deep, no file has such a name, one cannot be read,
     /// or they are too many or too large.
-    pub(crate) fn include(
-        &mut self,
-        from: usize,
-        pattern: &str,
-        depth: usize,
-    ) -> Result<Vec<(usize, String)>, String> {
+    pub(crate) fn include(&mut self, from: usize, pattern: &str, depth: usize) -> Result<NamedTexts, String> {
         if depth >= MAX_DEPTH {
             return Err(format!("more than {MAX_DEPTH} files include each other"));
         }
@@ -88,7 +86,7 @@ impl<'f> Sources<'f> {
     /// # Errors
     ///
     /// As [`Sources::include`].
-    pub(crate) fn file(&mut self, from: usize, name: &str) -> Result<Vec<(usize, String)>, String> {
+    pub(crate) fn file(&mut self, from: usize, name: &str) -> Result<NamedTexts, String> {
         self.include(from, &glob::escaped(name), 0)
     }
 
@@ -97,12 +95,7 @@ impl<'f> Sources<'f> {
     /// # Errors
     ///
     /// As [`Sources::include`].
-    pub(crate) fn folder(
-        &mut self,
-        from: usize,
-        folder: &str,
-        end: &str,
-    ) -> Result<Vec<(usize, String)>, String> {
+    pub(crate) fn folder(&mut self, from: usize, folder: &str, end: &str) -> Result<NamedTexts, String> {
         self.include(from, &format!("{}/*{end}", glob::escaped(folder.trim_end_matches('/'))), 0)
     }
 

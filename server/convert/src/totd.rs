@@ -4,11 +4,21 @@
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::Known::{self, LeftOver, NoMeaning};
+use crate::ledger::{Reading, Spot, differs_if, find_row, known};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
 use crate::value;
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// Keywords without an equivalent.
+const KEYWORDS: &[(&str, Known)] = &[
+    ("retry", NoMeaning("Sixfold probes a forwarder that fails, and returns to it when it answers")),
+    ("pidfile", NoMeaning("Sixfold writes no such file")),
+    ("allow http-port", NoMeaning("Sixfold has no web interface")),
+    ("stf", LeftOver("Sixfold forwards reverse names of 6to4 like all others")),
+    ("scoped", LeftOver("Sixfold adds no addresses of other scopes")),
+];
 
 /// Reads the text.
 ///
@@ -21,8 +31,8 @@ pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
         let line = line.split(['#', ';']).next().unwrap_or_default().trim();
         let words: Vec<&str> = line.split_whitespace().collect();
         let Some((keyword, values)) = words.split_first() else { continue };
-        let outcome = statement(&keyword.to_ascii_lowercase(), values, &mut port, draft);
-        draft.record(&Spot::line(number, line), outcome);
+        let reading = statement(&keyword.to_ascii_lowercase(), values, &mut port, draft);
+        draft.record(&Spot::line(number, line), reading);
     }
     let model = &mut draft.model;
     model.listen =
@@ -35,7 +45,7 @@ pub(crate) fn read(text: &str, draft: &mut Draft) -> Result<(), SyntaxError> {
     Ok(())
 }
 
-fn statement(keyword: &str, values: &[&str], port: &mut u16, draft: &mut Draft) -> Outcome {
+fn statement(keyword: &str, values: &[&str], port: &mut u16, draft: &mut Draft) -> Reading {
     match (keyword, values) {
         ("forwarder", [address, rest @ ..]) => {
             let port = match rest {
@@ -43,41 +53,23 @@ fn statement(keyword: &str, values: &[&str], port: &mut u16, draft: &mut Draft) 
                 [word, port, ..] if word.eq_ignore_ascii_case("port") => port.parse().ok(),
                 _ => None,
             };
-            match port.and_then(|port| value::endpoint(address, port)) {
-                Some(endpoint) => {
-                    draft.model.forward(".", vec![endpoint]);
-                    Outcome::Carried
-                }
-                None => Outcome::left_over("this is not an address"),
-            }
+            let endpoint = port.and_then(|port| value::endpoint(address, port));
+            draft.model.forward(".", vec![endpoint.ok_or("this is not an address")?]);
+            Ok(())
         }
-        ("prefix", [prefix]) => match value::prefix(prefix) {
-            Ok(prefix) => {
-                let is_first = draft.model.dns64.prefixes.is_empty();
-                add(&mut draft.model.dns64.prefixes, prefix);
-                match is_first {
-                    true => Outcome::Carried,
-                    false => Outcome::differs("every answer has an address in each prefix; TOTD takes turns"),
-                }
-            }
-            Err(why) => Outcome::LeftOver(why),
-        },
-        ("port", [text]) => match text.parse() {
-            Ok(number) if number > 0 => {
-                *port = number;
-                Outcome::Carried
-            }
-            _ => Outcome::left_over("this is not a port"),
-        },
-        ("interfaces", ["*"]) => Outcome::Carried,
-        ("interfaces", _) => Outcome::left_over("write the addresses of the interfaces into `server.listen`"),
-        ("retry", _) => {
-            Outcome::NoMeaning("Sixfold probes a forwarder that fails, and returns to it when it answers")
+        ("prefix", [prefix]) => {
+            let (prefix, prefixes) = (value::prefix(prefix)?, &mut draft.model.dns64.prefixes);
+            let is_further = !prefixes.is_empty();
+            add(prefixes, prefix);
+            differs_if(is_further, "every answer has an address in each prefix; TOTD takes turns")
         }
-        ("pidfile", _) => Outcome::NoMeaning("Sixfold writes no such file"),
-        ("allow" | "http-port", _) => Outcome::NoMeaning("Sixfold has no web interface"),
-        ("stf", _) => Outcome::left_over("Sixfold forwards reverse names of 6to4 like all others"),
-        ("scoped", _) => Outcome::left_over("Sixfold adds no addresses of other scopes"),
-        _ => Outcome::left_over("TOTD has no such keyword"),
+        ("port", [text]) => {
+            *port = value::port(text)?;
+            Ok(())
+        }
+        ("interfaces", ["*"]) => Ok(()),
+        ("interfaces", _) => Err("write the addresses of the interfaces into `server.listen`".into()),
+        (name, _) if find_row(KEYWORDS, name).is_some() => Err(known(KEYWORDS, name)),
+        _ => Err("TOTD has no such keyword".into()),
     }
 }

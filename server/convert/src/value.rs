@@ -1,6 +1,6 @@
 //! Values that several dialects write alike: numbers, addresses with ports, names, prefixes, local records.
 
-use crate::ledger::Outcome;
+use crate::ledger::{Outcome, Reading, differs_if};
 use crate::model::Endpoint;
 use pref64::Pref64;
 use std::net::{IpAddr, Ipv6Addr};
@@ -54,30 +54,40 @@ pub(crate) mod range {
 }
 
 /// Sets a key to a number. A number outside the range of the key is replaced by the nearest one in it.
-pub(crate) fn set_number(key: &mut Option<u64>, text: &str, range: RangeInclusive<u64>) -> Outcome {
-    match text.parse::<u64>() {
-        Ok(number) => set(key, number, range),
-        Err(_) => Outcome::left_over("this is not a number"),
-    }
+pub(crate) fn set_number(key: &mut Option<u64>, text: &str, range: RangeInclusive<u64>) -> Reading {
+    set(key, number(text)?, range)
 }
 
 /// Sets a key to a number that is known already.
-pub(crate) fn set(key: &mut Option<u64>, number: u64, range: RangeInclusive<u64>) -> Outcome {
+pub(crate) fn set(key: &mut Option<u64>, number: u64, range: RangeInclusive<u64>) -> Reading {
     let nearest = number.clamp(*range.start(), *range.end());
     *key = Some(nearest);
-    if nearest == number {
-        return Outcome::Carried;
-    }
-    Outcome::Differs(format!("Sixfold takes {} to {} here", range.start(), range.end()))
+    differs_if(nearest != number, &format!("Sixfold takes {} to {} here", range.start(), range.end()))
 }
 
-/// Adds a remark to an outcome: a value that is carried over has this difference.
-pub(crate) fn but(outcome: Outcome, difference: &str) -> Outcome {
-    match outcome {
-        Outcome::Carried => Outcome::differs(difference),
-        Outcome::Differs(other) => Outcome::Differs(format!("{other}; {difference}")),
-        other => other,
-    }
+/// Sets `edns.udp-size` to the smallest of several numbers.
+pub(crate) fn set_udp_size(key: &mut Option<u64>, text: &str) -> Reading {
+    let size = number(text)?;
+    set(key, key.map_or(size, |known| known.min(size)), range::UDP_SIZE)
+}
+
+/// A number without a unit.
+pub(crate) fn number(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(|_| "this is not a number")
+}
+
+/// A port.
+pub(crate) fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse().ok().filter(|port| *port > 0).ok_or("this is not a port")
+}
+
+/// Adds a remark: a value that is carried over has this difference.
+pub(crate) fn but(reading: Reading, difference: &str) -> Reading {
+    Err(match reading {
+        Ok(()) => Outcome::differs(difference),
+        Err(Outcome::Differs(other)) => Outcome::Differs(format!("{other}; {difference}")),
+        Err(other) => other,
+    })
 }
 
 /// A number with an optional factor of 1024: `4m`, `1G`, `512k`.
@@ -95,12 +105,31 @@ pub(crate) fn octets(text: &str) -> Option<u64> {
 }
 
 /// Sets `cache.size`. Sixfold's minimum is 1 MiB; no octets turn the cache off.
-pub(crate) fn set_cache(key: &mut Option<u64>, octets: u64) -> Outcome {
-    if octets == 0 {
-        *key = Some(0);
-        return Outcome::Carried;
+pub(crate) fn set_cache(key: &mut Option<u64>, octets: u64) -> Reading {
+    set(key, octets, if octets == 0 { 0..=0 } else { range::CACHE })
+}
+
+/// Seconds of numbers with units, as in `1d12h`.
+pub(crate) fn seconds(text: &str, units: &[(char, u64)]) -> Option<u64> {
+    let (mut total, mut digits) = (0_u64, String::new());
+    for c in text.chars() {
+        if c.is_ascii_digit() {
+            digits.push(c);
+            continue;
+        }
+        let (_, unit) = units.iter().find(|(name, _)| *name == c)?;
+        total = total.checked_add(std::mem::take(&mut digits).parse::<u64>().ok()?.checked_mul(*unit)?)?;
     }
-    set(key, octets, range::CACHE)
+    (digits.is_empty() && !text.is_empty()).then_some(total)
+}
+
+/// The path of a file that the source names in a folder of its own, if it names one.
+pub(crate) fn path_in(directory: Option<&str>, file: &str) -> Result<String, &'static str> {
+    match directory {
+        _ if file.starts_with('/') => Ok(file.to_owned()),
+        Some(directory) => Ok(format!("{}/{file}", directory.trim_end_matches('/'))),
+        None => Err("the path of its file is relative, and there is no `directory`"),
+    }
 }
 
 /// True or false in any of the usual spellings.
@@ -167,6 +196,11 @@ pub(crate) fn name(text: &str) -> Option<String> {
     let is_plain = |octet: u8| octet.is_ascii_graphic() && !b"\\\"/".contains(&octet);
     let fits = name.split('.').all(|label| (1..=63).contains(&label.len()) && label.bytes().all(is_plain));
     (fits && name.len() <= 253 && !name.starts_with("*.")).then(|| name.to_ascii_lowercase())
+}
+
+/// As [`name`], with the reason why there is none.
+pub(crate) fn taken_name(text: &str) -> Result<String, &'static str> {
+    name(text).ok_or("Sixfold takes no such name")
 }
 
 /// A DNS64 prefix; bits beyond the length are cleared, as the other servers do.
@@ -255,10 +289,13 @@ mod tests {
     #[test]
     fn a_number_outside_the_range_is_replaced_by_the_nearest_one() {
         let mut key = None;
-        assert_eq!(set_number(&mut key, "9", range::TRIES), Outcome::differs("Sixfold takes 1 to 8 here"));
+        assert_eq!(
+            set_number(&mut key, "9", range::TRIES),
+            Err(Outcome::differs("Sixfold takes 1 to 8 here"))
+        );
         assert_eq!(key, Some(8));
-        assert_eq!(set_number(&mut key, "2", range::TRIES), Outcome::Carried);
-        assert!(matches!(set_number(&mut key, "two", range::TRIES), Outcome::LeftOver(_)));
+        assert_eq!(set_number(&mut key, "2", range::TRIES), Ok(()));
+        assert!(matches!(set_number(&mut key, "two", range::TRIES), Err(Outcome::LeftOver(_))));
         assert_eq!(key, Some(2));
     }
 

@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// What `packed-refs` has: a header, branches, and the commit of an annotated tag behind that.
+    /// The content of `packed-refs`: a header, branches, and the commit of an annotated tag behind that.
     fn packed() -> String {
         format!(
             "# pack-refs with: peeled fully-peeled sorted \n{FIRST} refs/heads/main\n{SECOND} refs/heads/main/other\n\

@@ -20,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tls::anchors::ALPN_DOT;
-use transport::{BoundStreams, Streams, https, quic};
+use transport::{BoundStreams, https, quic};
 
 /// Client connections with TCP Fast Open, per listening socket, whose handshake may be under way (RFC 7413 section
 /// 5.1): a flood of SYNs with stolen Fast Open cookies cannot hold more.
@@ -105,7 +105,7 @@ impl Bound {
         };
         let listening = given.take_tcp(shared.addresses());
         let streams =
-            Streams::bind_with(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
+            BoundStreams::bind(shared.addresses(), listening, limits).map_err(|error| error.to_string())?;
         let streams = bind_encrypted(streams, config, is_demo, &mut given)?;
         for socket in streams.sockets() {
             // A kernel without TCP Fast Open makes ordinary connections, which serve as well.

@@ -48,10 +48,7 @@ pub async fn flush(
             next = next.max(more);
         }
     }
-    Ok(match format {
-        Format::Json => Answer::json(&json!({ "flushed": removed })),
-        Format::Text => Answer::text(format!("flushed {removed} entries\n")),
-    })
+    Ok(Answer::of(format, || json!({ "flushed": removed }), || format!("flushed {removed} entries\n")))
 }
 
 /// Shows the cache entries of a name.
@@ -118,7 +115,7 @@ fn kind(entry: &CachedEntry) -> &'static str {
 fn entry_json(entry: &CachedEntry) -> Value {
     let (forwarders, zone) = match &entry.forwarders {
         AskedForwarders::Default => ("default", None),
-        AskedForwarders::Zone(zone) => ("zone", Some(zone_name(zone))),
+        AskedForwarders::Zone(zone) => ("zone", Some(escape::name(zone))),
         AskedForwarders::Replaced => ("replaced", None),
     };
     let message = entry.message.as_deref();
@@ -172,13 +169,9 @@ fn asked_with(bits: QuestionBits) -> String {
 fn forwarders(asked: &AskedForwarders) -> String {
     match asked {
         AskedForwarders::Default => "the default forwarders".into(),
-        AskedForwarders::Zone(zone) => format!("the forwarders of the zone {}", zone_name(zone)),
+        AskedForwarders::Zone(zone) => format!("the forwarders of the zone {}", escape::name(zone)),
         AskedForwarders::Replaced => "forwarders of an earlier configuration (no longer used)".into(),
     }
-}
-
-fn zone_name(zone: &[u8]) -> String {
-    wire::Name::from_wire(zone).map_or_else(|| "?".into(), |zone| zone.to_string())
 }
 
 /// Writes the RCODE, unless it is 0, and the records, a line each.

@@ -154,10 +154,7 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
         }),
         "stats" => {
             let metrics = Metrics::gather(server).await;
-            Ok(match format {
-                Format::Json => Answer::json(&metrics.to_json()),
-                Format::Text => Answer::text(metrics.to_text()),
-            })
+            Ok(Answer::of(format, || metrics.to_json(), || metrics.to_text()))
         }
         "health" => Ok(health(server, format).await),
         "upstreams" => Ok(match format {
@@ -185,12 +182,11 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
 
 /// The answer of `health`. A server that does not serve is an answer, not an error.
 async fn health(server: &ServerHandle, format: Format) -> Answer {
-    match (server.health().await, format) {
-        (Ok(()), Format::Text) => Answer::text("serving\n".into()),
-        (Err(why), Format::Text) => Answer::text(format!("not serving: {why}\n")).no(),
-        (Ok(()), Format::Json) => Answer::json(&json!({ "serving": true, "reason": null })),
-        (Err(why), Format::Json) => Answer::json(&json!({ "serving": false, "reason": why })).no(),
-    }
+    let reason = server.health().await.err();
+    let json = || json!({ "serving": reason.is_none(), "reason": reason });
+    let text = || reason.as_ref().map_or("serving\n".into(), |why| format!("not serving: {why}\n"));
+    let answer = Answer::of(format, json, text);
+    if reason.is_some() { answer.no() } else { answer }
 }
 
 /// Takes the server out of service, or back into it. Both are idempotent.
@@ -203,30 +199,26 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     if is_changed {
         tracing::info!(event = "drain_changed", "{news}");
     }
-    match format {
-        Format::Json => Answer::json(&json!({ "drained": drained, "changed": is_changed })),
-        Format::Text => Answer::text(format!("{}\n", if is_changed { news } else { known })),
-    }
+    let json = || json!({ "drained": drained, "changed": is_changed });
+    Answer::of(format, json, || format!("{}\n", if is_changed { news } else { known }))
 }
 
 /// The answer to an upgrade.
 fn upgrade_answer(upgraded: &Upgraded, format: Format) -> Answer {
     let Upgraded { process, version } = upgraded;
-    match format {
-        Format::Json => Answer::json(&json!({ "process_id": process, "version": version })),
-        Format::Text => Answer::text(format!("upgraded: process {process}, version {version}\n")),
-    }
+    let json = || json!({ "process_id": process, "version": version });
+    Answer::of(format, json, || format!("upgraded: process {process}, version {version}\n"))
 }
 
 /// Ends all traces.
 fn end_traces(server: &ServerHandle, format: Format) -> Answer {
     let ended = server.traces.end_all();
-    match (format, ended) {
-        (Format::Json, _) => Answer::json(&json!({ "ended": ended })),
-        (Format::Text, 0) => Answer::text("no trace was running\n".into()),
-        (Format::Text, 1) => Answer::text("1 trace ended\n".into()),
-        (Format::Text, _) => Answer::text(format!("{ended} traces ended\n")),
-    }
+    let text = || match ended {
+        0 => "no trace was running\n".into(),
+        1 => "1 trace ended\n".into(),
+        _ => format!("{ended} traces ended\n"),
+    };
+    Answer::of(format, || json!({ "ended": ended }), text)
 }
 
 /// Reloads the configuration, and logs the result.
@@ -259,11 +251,6 @@ pub async fn reload(server: &ServerHandle) -> Result<Reloaded, String> {
 }
 
 fn reload_answer(Reloaded { changes, notes }: &Reloaded, format: Format) -> Answer {
-    match format {
-        Format::Json => Answer::json(&json!({ "reloaded": true, "changed": changes, "notes": notes })),
-        Format::Text => {
-            let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-            Answer::text(format!("reloaded\n{notes}"))
-        }
-    }
+    let text = || notes.iter().fold("reloaded\n".to_owned(), |text, note| format!("{text}note: {note}\n"));
+    Answer::of(format, || json!({ "reloaded": true, "changed": changes, "notes": notes }), text)
 }

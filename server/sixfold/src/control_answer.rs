@@ -2,20 +2,12 @@
 //! of `sixfold ctl`, and OCTETS is the length of the text, by which the client notices an answer that was cut off. An answer
 //! without a known length, as that of a command that goes on, has a line `STATUS` alone.
 
+pub use crate::config::Format;
 use crate::escape;
 use serde_json::{Value, json};
 
 /// Begin of the error about a command that the server does not know: an older server, for a newer client.
 pub const UNKNOWN_COMMAND: &str = "unknown command: ";
-
-/// Form of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Text,
-    /// For scripts: one object.
-    Json,
-}
 
 /// Answer to a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +25,14 @@ impl Answer {
     /// An object for scripts, on one line.
     pub fn json(value: &Value) -> Answer {
         Answer::json_lines(std::slice::from_ref(value))
+    }
+
+    /// An answer in the form that is asked for.
+    pub fn of(format: Format, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> Answer {
+        match format {
+            Format::Json => Answer::json(&json()),
+            Format::Text => Answer::text(text()),
+        }
     }
 
     /// Objects for scripts, one a line.

@@ -38,6 +38,11 @@ pub fn json(text: &str) -> String {
     escaped
 }
 
+/// The text form of a name in wire form, which escapes what is not printable.
+pub fn name(wire: &[u8]) -> String {
+    wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -317,7 +317,7 @@ enum Extent {
 /// History of one upstream.
 #[derive(Default)]
 struct UpstreamEvents {
-    /// What each worker saw last.
+    /// The last observation of each worker.
     seen: BTreeMap<usize, Seen>,
     now: Extent,
     /// Extent in the last line.

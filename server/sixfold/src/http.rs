@@ -9,7 +9,7 @@ use crate::running_server::ServerHandle;
 use crate::status_page;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ALLOW, CONTENT_TYPE, LOCATION};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -91,16 +91,13 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
         return text(StatusCode::BAD_REQUEST, "a request has one Host field\n".into());
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
-        response.headers_mut().insert(ALLOW, hyper::header::HeaderValue::from_static("GET, HEAD"));
-        return response;
+        let response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n".into());
+        return with(response, ALLOW, "GET, HEAD");
     }
     match request.uri().path() {
         "/metrics" => {
-            let mut response = text(StatusCode::OK, Metrics::gather(server).await.to_text());
-            let kind = hyper::header::HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-            response.headers_mut().insert(CONTENT_TYPE, kind);
-            response
+            let response = text(StatusCode::OK, Metrics::gather(server).await.to_text());
+            with(response, CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")
         }
         // Alive means that the workers respond. A restart does not help against dead upstreams, and a server that stops
         // has workers that have ended: neither makes `/livez` fail.
@@ -120,9 +117,8 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
         }
         // For people who know the port only. The address is relative, as the page may lie behind a proxy.
         "/" => {
-            let mut response = text(StatusCode::TEMPORARY_REDIRECT, "the status page is /status\n".into());
-            response.headers_mut().insert(LOCATION, hyper::header::HeaderValue::from_static("status"));
-            response
+            let response = text(StatusCode::TEMPORARY_REDIRECT, "the status page is /status\n".into());
+            with(response, LOCATION, "status")
         }
         _ => text(StatusCode::NOT_FOUND, "the paths are /metrics, /livez, /readyz and /status\n".into()),
     }
@@ -131,7 +127,11 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
 fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    let kind = hyper::header::HeaderValue::from_static("text/plain; charset=utf-8");
-    response.headers_mut().insert(CONTENT_TYPE, kind);
+    with(response, CONTENT_TYPE, "text/plain; charset=utf-8")
+}
+
+/// The response with a header field.
+fn with(mut response: Response<Full<Bytes>>, name: HeaderName, value: &'static str) -> Response<Full<Bytes>> {
+    response.headers_mut().insert(name, HeaderValue::from_static(value));
     response
 }

@@ -73,38 +73,32 @@ impl InheritedSockets {
 
     /// Takes the UDP sockets of these addresses.
     pub fn take_udp(&mut self, listen: &[SocketAddr]) -> Vec<(SocketAddr, Vec<OwnedFd>)> {
-        let mut taken = Vec::new();
-        for &address in listen {
-            let sockets: Vec<OwnedFd> = self.take(&Place::Udp(address)).map(OwnedFd::from).collect();
-            if !sockets.is_empty() {
-                taken.push((address, sockets));
-            }
-        }
-        taken
+        let taken = listen.iter().map(|&address| {
+            let sockets: Vec<OwnedFd> =
+                self.take(&Place::Udp(address)).into_iter().map(OwnedFd::from).collect();
+            (address, sockets)
+        });
+        taken.filter(|(_, sockets)| !sockets.is_empty()).collect()
     }
 
     /// Takes the listening TCP sockets of these addresses.
     pub fn take_tcp(&mut self, listen: &[SocketAddr]) -> Vec<TcpListener> {
-        let mut taken = Vec::new();
-        for &address in listen {
-            taken.extend(self.take(&Place::Tcp(address)).map(TcpListener::from));
-        }
-        taken
+        listen.iter().flat_map(|&address| self.take(&Place::Tcp(address))).map(TcpListener::from).collect()
     }
 
     /// Takes the listening TCP socket of the metrics.
     pub fn take_metrics(&mut self, address: SocketAddr) -> Option<TcpListener> {
-        self.take(&Place::Tcp(address)).next().map(TcpListener::from)
+        self.take(&Place::Tcp(address)).into_iter().next().map(TcpListener::from)
     }
 
     /// Takes the control socket.
     pub fn take_control(&mut self, path: &Path) -> Option<UnixListener> {
-        self.take(&Place::Unix(path.to_owned())).next().map(UnixListener::from)
+        self.take(&Place::Unix(path.to_owned())).into_iter().next().map(UnixListener::from)
     }
 
-    fn take(&mut self, place: &Place) -> impl Iterator<Item = Socket> {
+    fn take(&mut self, place: &Place) -> Vec<Socket> {
         let matching = self.sockets.extract_if(.., |given| given.place == *place);
-        matching.map(|given| given.socket).collect::<Vec<_>>().into_iter()
+        matching.map(|given| given.socket).collect()
     }
 
     /// Checks that every socket has a use in this configuration, before any is taken. Those of a predecessor need none: they are

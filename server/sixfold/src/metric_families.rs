@@ -21,7 +21,7 @@ pub struct Family {
     pub labels: &'static str,
     /// Its sentence; it may have backquotes, and no links.
     pub sentence: &'static str,
-    /// What the page says behind the sentence.
+    /// Further sentences of the page.
     pub more: &'static str,
 }
 

@@ -4,7 +4,7 @@
 //! second. At other levels, and without policy zones, the workers have no such tap.
 
 use crate::config::{Config, Level};
-use crate::explain::name;
+use crate::escape::name;
 use crate::observers::{Observers, PolicyHit, PolicyHits, WorkerEngine};
 use datapath::Shared;
 use std::sync::Arc;

@@ -51,8 +51,8 @@ pub async fn text(server: &ServerHandle) -> String {
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
     line("streams", server.streams.connections().to_string());
     line("upgrades", upgrades(&server.upgrade.history()));
-    for (address, servers) in by_address(&responding) {
-        line("upstream", format!("{address} {}", upstream(&servers)));
+    for upstream in of_workers(&responding, config.upstream.transport.first) {
+        line("upstream", upstream.summary());
     }
     text
 }
@@ -231,6 +231,20 @@ impl UpstreamStatus {
         }
     }
 
+    /// The mean round trip.
+    pub fn round_trip_text(&self) -> String {
+        self.round_trip.map_or("not measured".into(), |span| format!("{:.1} ms", span.as_secs_f64() * 1e3))
+    }
+
+    /// The line of `status`: whether it is up, and why not.
+    fn summary(&self) -> String {
+        let round_trip = format!("round trip {}", self.round_trip_text());
+        let trouble = self.trouble.as_ref().map(ToString::to_string);
+        let parts: Vec<String> =
+            [trouble, self.details.clone(), Some(round_trip)].into_iter().flatten().collect();
+        format!("{} {} {}", self.address, if self.up { "up," } else { "down" }, parts.join("; "))
+    }
+
     fn to_json(&self) -> Value {
         json!({
             "address": self.address.to_string(),
@@ -258,11 +272,8 @@ impl fmt::Display for UpstreamStatus {
         // `down` has four letters.
         let state = if self.up { "up,  " } else { "down," };
         write!(f, "{:<3} {state}", self.transport)?;
-        match self.round_trip {
-            Some(span) => write!(f, " round trip {:.1} ms", span.as_secs_f64() * 1e3)?,
-            None => f.write_str(" round trip not measured")?,
-        }
-        write!(f, ", {} questions, {} failures", self.questions, self.failures)?;
+        let round_trip = self.round_trip_text();
+        write!(f, " round trip {round_trip}, {} questions, {} failures", self.questions, self.failures)?;
         if self.in_lower_case {
             f.write_str("; asked in lower case, because it changes letters")?;
         }
@@ -323,19 +334,6 @@ fn by_address<'s>(statuses: &[&'s Arc<WorkerStatus>]) -> Vec<(SocketAddr, Vec<&'
         }
     }
     upstreams
-}
-
-/// State and round trip of an upstream, as all workers know it.
-fn upstream(servers: &[&Server]) -> String {
-    let states: Vec<BreakerState> = servers.iter().map(|server| server.state()).collect();
-    let round_trips: Vec<Option<Span>> = servers.iter().map(|server| server.round_trip).collect();
-    let measured = match mean(&round_trips) {
-        Some(span) => format!("round trip {:.1} ms", span.as_secs_f64() * 1e3),
-        None => "round trip not measured".into(),
-    };
-    let parts = [trouble(servers).map(|trouble| trouble.to_string()), details(&states), Some(measured)];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
-    format!("{} {}", if is_up(&states) { "up," } else { "down" }, parts.join("; "))
 }
 
 /// The trouble that the workers have with an upstream.

@@ -1,16 +1,33 @@
-//! The mode of the control socket. A test program of its own: the umask belongs to the whole process.
+//! The mode of the control socket, and the file in its place. A test program of its own: the umask belongs to the whole process.
 
 use datapath::privileges::with_umask;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Sockets that are bound while somebody looks.
 const ROUNDS: usize = 10_000;
 
+/// Held by the test that runs.
+static UMASK: Mutex<()> = Mutex::new(());
+
+#[test]
+fn a_socket_without_a_server_is_replaced_and_neither_one_with_a_server_nor_a_file() {
+    let _alone = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
+    let directory = kit::Folder::new();
+    let (path, file) = (directory.file("control.sock"), directory.write("precious", "data"));
+    drop(sixfold::control::bind(&path).unwrap());
+    let _server = sixfold::control::bind(&path).unwrap();
+    let refused = |path| sixfold::control::bind(path).unwrap_err().to_string();
+    assert_eq!(refused(&path), "another server listens there");
+    assert_eq!(refused(&file), "a file that is no socket is there");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "data");
+}
+
 #[test]
 fn there_is_no_moment_in_which_others_may_use_the_control_socket() {
+    let _alone = UMASK.lock().unwrap_or_else(PoisonError::into_inner);
     let directory = kit::Folder::new();
     let path: PathBuf = directory.join("control.sock");
     let is_over = Arc::new(AtomicBool::new(false));

@@ -3,7 +3,7 @@
 use rustls::{ConnectionCommon, Error};
 use std::io::Read;
 
-/// What a session did with the octets that it was given.
+/// Effect of octets on a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fed {
     /// It took the first ones, and checked them. It may take more.

@@ -48,7 +48,7 @@ fn client(certificate: &Path, versions: &[&'static rustls::SupportedProtocolVers
     Arc::new(config)
 }
 
-/// What one side has to send.
+/// The octets that one side has to send.
 fn written<Side>(from: &mut ConnectionCommon<Side>) -> Vec<u8> {
     let mut octets = Vec::new();
     while from.wants_write() {

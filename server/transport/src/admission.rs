@@ -8,7 +8,7 @@
 use crate::close_reason::CloseReason;
 use crate::counters::Counter;
 use crate::handshake_rate::HandshakeRates;
-use crate::limits::{CUSTOMER_PARTS, Limits};
+use crate::limits::{self, CUSTOMER_PARTS, Limits};
 use engine::{Client, ClientNetwork, IdleTimeout};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -197,6 +197,16 @@ pub(crate) struct Timeouts {
     /// The idle timeout that clients are told.
     pub(crate) told: IdleTimeout,
     pub(crate) answer_wait: Duration,
+}
+
+impl Timeouts {
+    /// The shortest timeout of a connection, and the time between two looks for those that have expired.
+    pub(crate) fn sweeps(&self, is_ending: bool) -> (Duration, Duration) {
+        let retired = if is_ending { limits::RETIRED_IDLE } else { Duration::MAX };
+        let shortest = self.idle.min(self.answer_wait).min(retired);
+        let pause = shortest / limits::CHECKS_PER_TIMEOUT;
+        (shortest, pause.clamp(Duration::from_millis(5), limits::LONGEST_CHECK))
+    }
 }
 
 #[cfg(test)]

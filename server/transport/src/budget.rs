@@ -33,13 +33,13 @@ struct Table {
     since: Option<Instant>,
 }
 
-/// What the connections of a network hold beyond the small part that each may have.
+/// Octets that the connections of a network hold beyond the small part that each may have.
 struct Holding {
     network: ClientNetwork,
     octets: AtomicUsize,
     /// It pays while it holds more.
     level: AtomicUsize,
-    /// What its connections hold that some thread has closed and that have not ended yet.
+    /// Octets of its connections that some thread has closed and that have not ended yet.
     closing: AtomicUsize,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Buffered {
     budget: Arc<Budget>,
     holding: Arc<Holding>,
     octets: AtomicUsize,
-    /// What it adds to `closing` of its network.
+    /// Its part of `closing` of its network.
     closing: AtomicUsize,
     /// The clock of the answers that the client has not read. TCP has one of its own.
     pub(crate) unread: Unread,
@@ -113,7 +113,7 @@ impl Budget {
     }
 }
 
-/// What the networks of a customer hold, in octets.
+/// Octets that the networks of a customer hold.
 #[derive(Default)]
 struct Customer<'t> {
     octets: usize,

@@ -96,13 +96,14 @@ pub struct BoundStreams {
 }
 
 impl BoundStreams {
-    /// Binds sockets for DNS over TCP. `given` are listening sockets of these addresses that exist already: they are used instead.
+    /// Binds sockets for DNS over TCP. `given` are listening sockets of these addresses that exist already: they are used instead. Serving
+    /// begins with [`BoundStreams::start`].
     ///
     /// # Errors
     ///
     /// [`Error`] has a variant for each cause with a remedy: the address is in use, its port needs a privilege, no interface has it, or
     /// the kernel lacks its family. `Error::Socket` has any other error with an address, `Error::Given` that of an inherited socket.
-    pub(crate) fn bind(
+    pub fn bind(
         listen: &[SocketAddr],
         given: Vec<TcpListener>,
         options: Options,
@@ -114,7 +115,7 @@ impl BoundStreams {
     ///
     /// # Errors
     ///
-    /// As `Streams::bind`.
+    /// As [`BoundStreams::bind`].
     pub fn with_tls(
         self,
         listen: &[SocketAddr],
@@ -128,7 +129,7 @@ impl BoundStreams {
     ///
     /// # Errors
     ///
-    /// As `Streams::bind`.
+    /// As [`BoundStreams::bind`].
     pub fn with_https(
         self,
         listen: &[SocketAddr],
@@ -208,18 +209,25 @@ impl BoundStreams {
 }
 
 fn bind_one(address: SocketAddr, freebind: bool) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
-    }
+    let socket = new_socket(address, Type::STREAM, freebind)?;
     socket.set_reuse_address(true)?; // A restart must not wait for the TIME-WAIT of old connections.
     set_options(&socket)?;
-    if freebind {
-        datapath::set_freebind(&socket, address)?;
-    }
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// A socket for this address, which is not bound yet.
+pub(crate) fn new_socket(address: SocketAddr, kind: Type, freebind: bool) -> io::Result<Socket> {
+    let protocol = if kind == Type::STREAM { Protocol::TCP } else { Protocol::UDP };
+    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
+    }
+    if freebind {
+        datapath::set_freebind(&socket, address)?;
+    }
+    Ok(socket)
 }
 
 /// Takes over a socket that listens already. Clients that wait in it stay there.

@@ -160,17 +160,8 @@ impl<Q: QuerySink> StreamThread<Q> {
         service: &Rc<Service>,
     ) {
         let token = self.context.next_token();
-        let client = Client {
-            address: mapped(peer.ip()),
-            local: stream.local_addr().map_or(Ipv6Addr::UNSPECIFIED, |local| mapped(local.ip())),
-            port: peer.port(),
-            listener,
-            scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
-            stream: token,
-            transport: service.transport(),
-            idle_timeout: IdleTimeout::CLOSE,
-            proxy: None,
-        };
+        let local = stream.local_addr().ok().map(|local| local.ip());
+        let client = client(peer, local, listener, token, service.transport());
         let proxied = self.context.shared.proxies.includes(&client);
         let slot = match self.admit(&client, proxied) {
             Ok(slot) if self.context.shared.drain_deadline().is_none() => slot,
@@ -382,10 +373,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
         let timeouts = thread.context.shared.admission.timeouts();
         thread.context.idle_timeout.set(timeouts.told);
         thread.https.sweep(Instant::now(), timeouts);
-        let retired = if thread.context.shared.is_ending() { limits::RETIRED_IDLE } else { Duration::MAX };
-        let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
-        let pause =
-            (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
+        let (shortest, pause) = timeouts.sweeps(thread.context.shared.is_ending());
         let is_done = thread.sweep_connections(timeouts, shortest, pause);
         tokio::select! {
             () = tokio::time::sleep(if is_done { pause } else { limits::SWEEP_PART }) => {}
@@ -394,10 +382,27 @@ async fn sweep<Q: QuerySink>(thread: Rc<StreamThread<Q>>) {
     }
 }
 
-/// The address as the engine stores it: IPv4 as IPv4-mapped.
-pub(crate) fn mapped(address: IpAddr) -> Ipv6Addr {
-    match address {
+/// A client on a connection with this token.
+pub(crate) fn client(
+    peer: SocketAddr,
+    local: Option<IpAddr>,
+    listener: u16,
+    token: u64,
+    transport: ClientTransport,
+) -> Client {
+    let mapped = |address: IpAddr| match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),
         IpAddr::V6(v6) => v6,
+    };
+    Client {
+        address: mapped(peer.ip()),
+        local: local.map_or(Ipv6Addr::UNSPECIFIED, mapped),
+        port: peer.port(),
+        listener,
+        scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
+        stream: token,
+        transport,
+        idle_timeout: IdleTimeout::CLOSE,
+        proxy: None,
     }
 }

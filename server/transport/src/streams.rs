@@ -4,7 +4,7 @@
 use crate::QuerySink;
 use crate::counters::Counter;
 use crate::limits::{self, Limits};
-use crate::listen::{BoundStreams, Error, Listener, Options};
+use crate::listen::{BoundStreams, Error, Listener};
 use crate::quic::{self, QuicThread};
 use crate::shared::{AnswerQueue, Running, Shared};
 use crate::stream_thread::StreamThread;
@@ -12,7 +12,7 @@ use datapath::StreamSink;
 use engine::Client;
 use std::fmt;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -27,29 +27,6 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// Binds listening sockets. Serving begins with [`BoundStreams::start`].
-    ///
-    /// # Errors
-    ///
-    /// [`Error`] has a variant for each cause with a remedy: the address is in use, its port needs a privilege, no interface has it, or
-    /// the kernel lacks its family. `Error::Socket` has any other error with its address.
-    pub fn bind(listen: &[SocketAddr], options: Options) -> Result<BoundStreams, Error> {
-        BoundStreams::bind(listen, Vec::new(), options)
-    }
-
-    /// Like [`Streams::bind`], with sockets that listen already in the place of the addresses that they have.
-    ///
-    /// # Errors
-    ///
-    /// As [`Streams::bind`], and [`Error::Given`] if a socket of another address cannot be used.
-    pub fn bind_with(
-        listen: &[SocketAddr],
-        given: Vec<TcpListener>,
-        options: Options,
-    ) -> Result<BoundStreams, Error> {
-        BoundStreams::bind(listen, given, options)
-    }
-
     /// Starts the threads. After an error none of them is left.
     ///
     /// # Errors

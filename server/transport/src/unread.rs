@@ -4,7 +4,7 @@
 //! these. So neither a new request nor an octet that is read now and then stops it, and each answer must be read within two timeouts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The clock of one connection. Only its own thread uses it.
 #[derive(Default)]
@@ -52,6 +52,11 @@ impl Unread {
     /// Time since which the same answers wait.
     pub(crate) fn since(&self) -> Option<Instant> {
         self.clock().since
+    }
+
+    /// True if the same answers wait for this time already.
+    pub(crate) fn is_overdue(&self, now: Instant, limit: Duration) -> bool {
+        self.since().is_some_and(|since| now.saturating_duration_since(since) >= limit)
     }
 
     fn clock(&self) -> MutexGuard<'_, Clock> {

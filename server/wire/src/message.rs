@@ -10,7 +10,6 @@ use crate::limits;
 use crate::name::Name;
 use crate::record::Records;
 use crate::types::{Class, Opcode, Rcode, Type};
-use crate::walk;
 
 /// Sections with records, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,30 +93,6 @@ impl SectionOffsets {
 }
 
 impl<'a> Message<'a> {
-    /// Walks the whole message once: the header, exactly one question, all records, the names in owners and in RDATA
-    /// that may be compressed, the RDATA of A, AAAA and of types with such names, and at most one OPT record with its
-    /// options. Octets after the last record are tolerated.
-    ///
-    /// # Errors
-    ///
-    /// The first part that is malformed, in the order of the message; [`Malformed`] has a variant for each. A message that is longer
-    /// than a position can express counts as a malformed record.
-    #[inline]
-    pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
-        walk::parse(bytes, &mut ())
-    }
-
-    /// Walks a message like [`Message::parse`], and counts the steps: one per label, pointer, record and option, and
-    /// one per octet of the question's name. For tests of the upper bound: at most 4 steps per octet, plus
-    /// [`WALK_CONSTANT`].
-    ///
-    /// [`WALK_CONSTANT`]: Message::WALK_CONSTANT
-    pub fn parse_counted(bytes: &'a [u8]) -> (Result<Message<'a>, Malformed>, u64) {
-        let mut steps = 0u64;
-        let result = walk::parse(bytes, &mut steps);
-        (result, steps)
-    }
-
     /// Constant part of the upper bound of the walk's steps.
     pub const WALK_CONSTANT: u64 = limits::WALK_CONSTANT;
 

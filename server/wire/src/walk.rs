@@ -15,6 +15,32 @@ use crate::rdata::{After, RdataLayout, layout};
 use crate::record::FIXED;
 use crate::types::{Class, Type};
 
+impl<'a> Message<'a> {
+    /// Walks the whole message once: the header, exactly one question, all records, the names in owners and in RDATA
+    /// that may be compressed, the RDATA of A, AAAA and of types with such names, and at most one OPT record with its
+    /// options. Octets after the last record are tolerated.
+    ///
+    /// # Errors
+    ///
+    /// The first part that is malformed, in the order of the message; [`Malformed`] has a variant for each. A message that is longer
+    /// than a position can express counts as a malformed record.
+    #[inline]
+    pub fn parse(bytes: &'a [u8]) -> Result<Message<'a>, Malformed> {
+        walk(bytes, &mut ())
+    }
+
+    /// Walks a message like [`Message::parse`], and counts the steps: one per label, pointer, record and option, and
+    /// one per octet of the question's name. For tests of the upper bound: at most 4 steps per octet, plus
+    /// [`WALK_CONSTANT`].
+    ///
+    /// [`WALK_CONSTANT`]: Message::WALK_CONSTANT
+    pub fn parse_counted(bytes: &'a [u8]) -> (Result<Message<'a>, Malformed>, u64) {
+        let mut steps = 0u64;
+        let result = walk(bytes, &mut steps);
+        (result, steps)
+    }
+}
+
 /// Counter of the walk's steps, or none.
 pub(crate) trait Steps {
     fn add(&mut self, steps: usize);
@@ -41,7 +67,7 @@ impl Steps for u64 {
 ///
 /// As [`Message::parse`].
 #[inline]
-pub(crate) fn parse<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
+fn walk<'a>(bytes: &'a [u8], steps: &mut impl Steps) -> Result<Message<'a>, Malformed> {
     if !(HEADER..=MAX_POSITION).contains(&bytes.len()) {
         return Err(if bytes.len() < HEADER { Malformed::Short } else { Malformed::Record });
     }
@@ -421,7 +447,7 @@ impl MemoTable {
             let known = self.known(at);
             let octet = *bytes.get(at).ok_or(Malformed::Name)?;
             if let Some(known) = known {
-                // What is known of the question ends with its name.
+                // The known part of the question ends with its name.
                 let leaves = part < self.question_end && at >= self.question_end;
                 if leaves || usize::from(known.target) >= part {
                     return Err(Malformed::Name);

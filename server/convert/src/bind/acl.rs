@@ -288,12 +288,9 @@ mod tests {
         let (inside, outside) = (statements(lets_in), statements(keeps_out));
         let inside = MatchList::read(&inside, &Named::new());
         let outside = MatchList::read_excluded(&outside, &Named::new());
-        let show = |allowed: Allowed| match allowed {
-            Allowed::Network(network) => network.to_string(),
-            Allowed::Local => "local".to_owned(),
-        };
         let faults = (inside.faults.len(), outside.faults.len());
-        let networks = allowed(&[inside, outside.negated()]).unwrap().into_iter().map(show).collect();
+        let allowed = allowed(&[inside, outside.negated()]).unwrap();
+        let networks = allowed.iter().map(Allowed::to_string).collect();
         (networks, faults.0, faults.1)
     }
 

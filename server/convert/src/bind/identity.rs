@@ -4,7 +4,7 @@
 use super::syntax::{Part, Statement};
 use crate::draft::Draft;
 use crate::identity::{Identity, NAME_OF_MACHINE, set_version};
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::Spot;
 
 /// Texts that BIND says of itself.
 #[derive(Debug, Default)]
@@ -23,14 +23,14 @@ impl AboutItself {
         let is_quoted = matches!(statement.parts.get(1), Some(Part::Quoted(_)));
         let is_word = |word: &str| !is_quoted && statement.word(1).eq_ignore_ascii_case(word);
         let text = || Some((statement.spot.clone(), statement.word(1).to_owned()));
-        let outcome = match keyword {
-            "version" if is_word("none") => Outcome::Carried,
+        let reading = match keyword {
+            "version" if is_word("none") => Ok(()),
             "version" => set_version(statement.word(1), draft),
             "server-id" | "hostname" if is_word("none") => {
                 self.identity.refuse();
-                Outcome::Carried
+                Ok(())
             }
-            "server-id" if is_word("hostname") => Outcome::left_over(NAME_OF_MACHINE),
+            "server-id" if is_word("hostname") => Err(NAME_OF_MACHINE.into()),
             "server-id" | "hostname" => {
                 let place = if keyword == "hostname" { &mut self.hostname } else { &mut self.server_id };
                 *place = text();
@@ -38,7 +38,7 @@ impl AboutItself {
             }
             _ => return false,
         };
-        draft.record(&statement.spot, outcome);
+        draft.record(&statement.spot, reading);
         true
     }
 

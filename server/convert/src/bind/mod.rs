@@ -15,7 +15,7 @@ mod zones;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, UNKNOWN, find_row};
+use crate::ledger::{Outcome, known, without};
 use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
@@ -66,7 +66,7 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
     match (statement.keyword(), statement.block()) {
         ("acl", Some(block)) => {
             let faults = MatchList::read(block, named).faults;
-            draft.record(&statement.spot, without(&faults, Outcome::Carried));
+            draft.record(&statement.spot, without(&faults));
         }
         ("options", Some(block)) => {
             draft.record(&statement.spot.header("options {"), Outcome::Carried);
@@ -87,20 +87,6 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
         ("tls" | "http", _) => draft.record(&statement.spot, Outcome::Carried),
         (keyword, _) => draft.record(&statement.spot, known(vocabulary::TOP_LEVEL, keyword)),
     }
-}
-
-/// Outcome of a statement without an equivalent, from a table.
-fn known(table: &[(&str, vocabulary::Known)], keyword: &str) -> Outcome {
-    match find_row(table, keyword) {
-        Some(vocabulary::Known::NoMeaning(why)) => Outcome::NoMeaning(why),
-        Some(vocabulary::Known::LeftOver(why)) => Outcome::left_over(why),
-        None => Outcome::left_over(UNKNOWN),
-    }
-}
-
-/// The outcome, or the elements that a list lost.
-fn without(faults: &[String], outcome: Outcome) -> Outcome {
-    if faults.is_empty() { outcome } else { Outcome::LeftOver(format!("without {}", faults.join(", "))) }
 }
 
 /// Addresses of the `forwarders` block of a zone: `address [port N] [tls NAME]`. Also returns those that have no equivalent.

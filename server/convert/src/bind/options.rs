@@ -5,10 +5,10 @@ use super::encryption::Encryption;
 use super::identity::AboutItself;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
-use super::{everywhere, forwarders, known, vocabulary, without, zones};
+use super::{everywhere, forwarders, vocabulary, zones};
 use crate::draft::Draft;
 use crate::empty_zones;
-use crate::ledger::{Outcome, Spot};
+use crate::ledger::{Outcome, Reading, Spot, differs_if, outcome, require, without};
 use crate::model::{Allowed, Endpoint, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
@@ -57,14 +57,22 @@ impl Options {
         if self.about_itself.read(statement, draft) {
             return;
         }
-        let outcome = self
-            .read_forwarding(statement, encryption, draft)
-            .or_else(|| self.read_access(statement, named, encryption, draft))
-            .or_else(|| self.read_dns64(statement, named, draft))
-            .or_else(|| self.read_cache(statement, draft))
-            .or_else(|| read_limits(statement, draft))
-            .unwrap_or_else(|| known(vocabulary::OPTIONS, statement.keyword()));
-        draft.record(&statement.spot, outcome);
+        let reading = self.read_one(statement, named, encryption, draft);
+        draft.record(&statement.spot, outcome(reading, vocabulary::OPTIONS, statement.keyword()));
+    }
+
+    fn read_one(
+        &mut self,
+        statement: &Statement,
+        named: &Named<'_>,
+        encryption: &Encryption,
+        draft: &mut Draft,
+    ) -> Reading<bool> {
+        Ok(self.read_forwarding(statement, encryption, draft)?
+            || self.read_access(statement, named)?
+            || self.read_dns64(statement, named, draft)?
+            || self.read_cache(statement, draft)?
+            || read_limits(statement, draft)?)
     }
 
     /// Keeps the clients of a view out that comes before the one that is converted.
@@ -90,18 +98,20 @@ impl Options {
         statement: &Statement,
         encryption: &Encryption,
         draft: &mut Draft,
-    ) -> Option<Outcome> {
-        Some(match statement.keyword() {
+    ) -> Reading<bool> {
+        let (word, model) = (statement.word(1), &mut draft.model);
+        match statement.keyword() {
             "directory" => {
-                self.directory = Some(statement.word(1).to_owned());
-                Outcome::NoMeaning("names the folder of relative paths")
+                self.directory = Some(word.to_owned());
+                return Err(Outcome::NoMeaning("names the folder of relative paths"));
             }
+            "listen-on" | "listen-on-v6" if statement.block().is_some() => {
+                self.read_listen(statement, encryption, draft)?;
+            }
+            "port" if statement.block().is_none() => self.port = word.parse().ok(),
             "forward" => {
-                self.forwards_only = Some(statement.word(1) == "only");
-                match statement.word(1) {
-                    "only" => Outcome::Carried,
-                    _ => Outcome::left_over("Sixfold does not resolve names itself when the forwarders fail"),
-                }
+                self.forwards_only = Some(word == "only");
+                require(word == "only", "Sixfold does not resolve names itself when the forwarders fail")?;
             }
             "forwarders" => {
                 let (endpoints, faults) = forwarders(statement, ".", encryption, draft);
@@ -110,118 +120,91 @@ impl Options {
                     draft.model.select = Some("fastest");
                 }
                 draft.model.forward(".", endpoints);
-                without(&faults, Outcome::Carried)
+                without(&faults)?;
             }
             "recursion" => {
-                self.serves_nobody = value::yes_no(statement.word(1)) == Some(false);
-                match self.serves_nobody {
-                    true => Outcome::left_over(
-                        "BIND serves its own zones only, and Sixfold only forwards: nobody is in `server.allow`",
-                    ),
-                    false => Outcome::Carried,
-                }
+                self.serves_nobody = value::yes_no(word) == Some(false);
+                let why =
+                    "BIND serves its own zones only, and Sixfold only forwards: nobody is in `server.allow`";
+                require(!self.serves_nobody, why)?;
             }
-            "querylog" if statement.word(1) == "no" => Outcome::NoMeaning("Sixfold logs no queries"),
-            "empty-zones-enable" => {
-                self.has_empty_zones = value::yes_no(statement.word(1));
-                Outcome::Carried
-            }
+            "querylog" if word == "no" => return Err(Outcome::NoMeaning("Sixfold logs no queries")),
+            "empty-zones-enable" => self.has_empty_zones = value::yes_no(word),
+            // Names below an empty zone stay in it.
             "disable-empty-zone" => {
-                match value::name(statement.word(1)).filter(|name| empty_zones::is_one(name)) {
-                    Some(name) => {
-                        draft.model.forwarded_zones.push(name);
-                        Outcome::Carried
-                    }
-                    // Names below one stay in it.
-                    None => Outcome::NoMeaning("BIND has no empty zone of this name"),
-                }
+                let name = value::name(word).filter(|name| empty_zones::is_one(name));
+                model
+                    .forwarded_zones
+                    .push(name.ok_or(Outcome::NoMeaning("BIND has no empty zone of this name"))?);
             }
-            "response-policy" => self.read_policy(statement),
-            "cookie-secret" => match statement.word(1) {
-                secret if secret.len() == 32 && secret.bytes().all(|octet| octet.is_ascii_hexdigit()) => {
-                    add(&mut draft.model.cookie_secrets, secret.to_owned());
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over("a cookie secret has 32 hex digits"),
-            },
+            "response-policy" => self.read_policy(statement)?,
+            "cookie-secret" => {
+                let is_secret = word.len() == 32 && word.bytes().all(|octet| octet.is_ascii_hexdigit());
+                require(is_secret, "a cookie secret has 32 hex digits")?;
+                add(&mut model.cookie_secrets, word.to_owned());
+            }
             "query-source" | "query-source-v6" => {
                 let words = statement.words().take_while(|word| *word != "port");
                 let address = words.filter(|word| !matches!(*word, "address" | "*")).last();
-                let outcome =
-                    address.map_or(Outcome::Carried, |address| add_source(&mut draft.model.sources, address));
+                let reading = address.map_or(Ok(()), |address| add_source(&mut model.sources, address));
                 match statement.after("port") {
-                    None | Some("*") => outcome,
+                    None | Some("*") => reading?,
                     Some(_) => {
-                        value::but(outcome, "Sixfold asks from random ports, which forgers cannot know")
+                        value::but(reading, "Sixfold asks from random ports, which forgers cannot know")?
                     }
                 }
             }
             "avoid-v4-udp-ports" | "avoid-v6-udp-ports" => {
                 let entries = statement.block().unwrap_or_default();
-                let outcomes = entries.iter().map(|entry| {
+                let readings = entries.iter().map(|entry| {
                     let words: Vec<&str> = entry.words().collect();
                     let text = match (entry.keyword(), &words[..]) {
                         ("range", [first, last]) => format!("{first}-{last}"),
                         (port, _) => port.to_owned(),
                     };
-                    draft.model.source_ports.avoid(&text, &statement.spot)
+                    model.source_ports.avoid(&text, &statement.spot)
                 });
-                let outcomes: Vec<Outcome> = outcomes.collect();
-                let fault = outcomes.into_iter().find(|outcome| !matches!(outcome, Outcome::Carried));
-                fault
-                    .unwrap_or(Outcome::Differs("Sixfold avoids a port for both address families".to_owned()))
+                readings.collect::<Vec<Reading>>().into_iter().collect::<Reading>()?;
+                return Err(Outcome::differs("Sixfold avoids a port for both address families"));
             }
             "answer-cookie" | "send-cookie" => {
-                draft.model.cookies = value::yes_no(statement.word(1));
-                Outcome::differs("`edns.cookies` is for clients and upstreams at once")
+                model.cookies = value::yes_no(word);
+                return Err(Outcome::differs("`edns.cookies` is for clients and upstreams at once"));
             }
-            _ => return None,
-        })
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_access(
-        &mut self,
-        statement: &Statement,
-        named: &Named<'_>,
-        encryption: &Encryption,
-        draft: &mut Draft,
-    ) -> Option<Outcome> {
-        let key = match statement.keyword() {
+    fn read_access(&mut self, statement: &Statement, named: &Named<'_>) -> Reading<bool> {
+        let keyword = statement.keyword();
+        let Some(block) = statement.block() else { return Ok(false) };
+        let key = match keyword {
             "allow-query" => &mut self.allow_query,
             "allow-query-cache" => &mut self.allow_query_cache,
             "allow-recursion" => &mut self.allow_recursion,
             "match-clients" => &mut self.match_clients,
             "blackhole" => &mut self.blackhole,
             "match-destinations" => {
-                let list = MatchList::read(statement.block()?, named);
-                let outcome = without(&list.faults, Outcome::Carried);
+                let list = MatchList::read(block, named);
+                let reading = without(&list.faults);
                 self.destinations = Some((list, statement.spot.clone()));
-                return Some(outcome);
+                return reading.map(|()| true);
             }
-            "listen-on" | "listen-on-v6" => return Some(self.read_listen(statement, encryption, draft)),
-            "port" => {
-                self.port = statement.word(1).parse().ok();
-                return Some(Outcome::Carried);
-            }
-            _ => return None,
+            _ => return Ok(false),
         };
-        let list = match statement.keyword() {
-            "blackhole" => MatchList::read_excluded(statement.block()?, named),
-            _ => MatchList::read(statement.block()?, named),
+        let list = match keyword {
+            "blackhole" => MatchList::read_excluded(block, named),
+            _ => MatchList::read(block, named),
         };
-        let faults = list.faults.clone();
-        let outcome = match statement.keyword() {
-            "blackhole" => Outcome::differs("these clients get REFUSED, not silence"),
-            _ if list.names_local_networks() => {
-                Outcome::differs("`local` also has the private networks and fc00::/7")
-            }
-            _ => Outcome::Carried,
-        };
+        let (faults, is_near) = (list.faults.clone(), list.names_local_networks());
         *key = Some(list);
-        Some(without(&faults, outcome))
+        without(&faults)?;
+        differs_if(keyword == "blackhole", "these clients get REFUSED, not silence")?;
+        differs_if(is_near, "`local` also has the private networks and fc00::/7").map(|()| true)
     }
 
-    fn read_listen(&mut self, statement: &Statement, encryption: &Encryption, draft: &mut Draft) -> Outcome {
+    fn read_listen(&mut self, statement: &Statement, encryption: &Encryption, draft: &mut Draft) -> Reading {
         let is_v6 = statement.keyword() == "listen-on-v6";
         let (mut endpoints, mut faults) = (Vec::new(), Vec::new());
         let (tls, http) = (statement.after("tls").filter(|name| *name != "none"), statement.after("http"));
@@ -248,130 +231,84 @@ impl Options {
         let list = if is_v6 { &mut self.listen_v6 } else { &mut self.listen_v4 };
         let list = list.get_or_insert_default();
         if http.is_some() && tls.is_none() {
-            return Outcome::left_over(
-                "Sixfold has HTTPS only, with a certificate of its own: `tls.listen-doh`",
-            );
+            return Err("Sixfold has HTTPS only, with a certificate of its own: `tls.listen-doh`".into());
         }
-        if tls.is_some() {
-            let Some(one) = tls.and_then(|name| encryption.tls(name)) else {
-                return Outcome::left_over(value::NO_CERTIFICATE);
-            };
-            let known = &mut draft.model.tls;
-            let is_other = |known: &Option<String>, own: &Option<String>| known.is_some() && known != own;
-            if one.certificate.is_none() || one.key.is_none() {
-                return Outcome::left_over(value::NO_CERTIFICATE);
+        let Some(tls) = tls else {
+            list.extend(endpoints);
+            return without(&faults);
+        };
+        let one = encryption.tls(tls).filter(|one| one.certificate.is_some() && one.key.is_some());
+        let one = one.ok_or(value::NO_CERTIFICATE)?;
+        let known = &mut draft.model.tls;
+        let is_same = |known: &Option<String>, own: &Option<String>| known.is_none() || known == own;
+        let is_only = is_same(&known.certificate, &one.certificate) && is_same(&known.key, &one.key);
+        require(is_only, "Sixfold has one certificate for all encrypted listeners")?;
+        known.certificate.clone_from(&one.certificate);
+        known.key.clone_from(&one.key);
+        match http {
+            Some(http) => {
+                known.doh_path = encryption.path(http);
+                known.listen_doh.extend(endpoints);
             }
-            if is_other(&known.certificate, &one.certificate) || is_other(&known.key, &one.key) {
-                return Outcome::left_over("Sixfold has one certificate for all encrypted listeners");
-            }
-            known.certificate.clone_from(&one.certificate);
-            known.key.clone_from(&one.key);
-            match http {
-                Some(http) => {
-                    known.doh_path = encryption.path(http);
-                    known.listen_doh.extend(endpoints);
-                }
-                None => known.listen_dot.extend(endpoints),
-            }
-            return without(&faults, Outcome::Carried);
+            None => known.listen_dot.extend(endpoints),
         }
-        list.extend(endpoints);
-        without(&faults, Outcome::Carried)
+        without(&faults)
     }
 
-    fn read_dns64(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) -> Option<Outcome> {
-        let dns64 = &mut draft.model.dns64;
+    fn read_dns64(&mut self, statement: &Statement, named: &Named<'_>, draft: &mut Draft) -> Reading<bool> {
+        let (word, dns64) = (statement.word(1), &mut draft.model.dns64);
         match statement.keyword() {
-            "dns64" => {}
-            "dns64-server" => {
-                dns64.ptr_server = value::name(statement.word(1));
-                return Some(Outcome::Carried);
+            "dns64" => {
+                require(
+                    self.syntheses.len() < synthesis::MAX_STATEMENTS,
+                    "Sixfold takes at most 64 prefixes",
+                )?;
+                let (one, faults) = Synthesis::read(statement, value::prefix(word)?, named);
+                self.syntheses.push(one);
+                without(&faults)?;
             }
-            "dns64-contact" => {
-                dns64.ptr_contact = value::name(statement.word(1));
-                return Some(Outcome::Carried);
-            }
-            "ipv4only-enable" => {
-                dns64.ipv4only_arpa = value::yes_no(statement.word(1));
-                return Some(Outcome::Carried);
-            }
-            _ => return None,
+            "dns64-server" => dns64.ptr_server = value::name(word),
+            "dns64-contact" => dns64.ptr_contact = value::name(word),
+            "ipv4only-enable" => dns64.ipv4only_arpa = value::yes_no(word),
+            _ => return Ok(false),
         }
-        let prefix = match value::prefix(statement.word(1)) {
-            Ok(prefix) => prefix,
-            Err(why) => return Some(Outcome::LeftOver(why)),
-        };
-        if self.syntheses.len() == synthesis::MAX_STATEMENTS {
-            return Some(Outcome::left_over("Sixfold takes at most 64 prefixes"));
-        }
-        let mut one = Synthesis {
-            spot: statement.spot.clone(),
-            prefix,
-            clients: MatchList::any(),
-            mapped: MatchList::any(),
-            exclude: MatchList::ipv4_mapped(),
-            suffix: None,
-            break_dnssec: None,
-            recursive_only: None,
-        };
-        let mut faults = Vec::new();
-        for inner in statement.block().unwrap_or_default() {
-            faults.extend(read_part(&mut one, inner, named));
-        }
-        self.syntheses.push(one);
-        Some(without(&faults, Outcome::Carried))
+        Ok(true)
     }
 
-    fn read_cache(&mut self, statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
+    fn read_cache(&mut self, statement: &Statement, draft: &mut Draft) -> Reading<bool> {
         let cache = &mut draft.model.cache;
         let text = statement.word(1);
-        let seconds = |key: &mut Option<u64>| match seconds(text) {
-            Some(seconds) => value::set(key, seconds, range::TTL),
-            None => Outcome::left_over("this is not a TTL"),
+        let set_seconds = |key: &mut Option<u64>| {
+            let units = [('w', 7 * 86_400), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
+            let units = || value::seconds(&text.to_ascii_lowercase(), &units);
+            value::set(key, text.parse().ok().or_else(units).ok_or("this is not a TTL")?, range::TTL)
         };
-        Some(match statement.keyword() {
-            "max-cache-size" => match value::octets(text) {
-                Some(octets) => value::set_cache(&mut cache.octets, octets),
-                None => Outcome::left_over("`cache.size` is a number of octets, and is reserved at start"),
-            },
-            "max-cache-ttl" => seconds(&mut cache.max_ttl),
-            "max-ncache-ttl" => seconds(&mut cache.max_negative_ttl),
-            "min-cache-ttl" => seconds(&mut cache.min_ttl),
-            "min-ncache-ttl" => {
-                Outcome::left_over("`cache.min-ttl` is for positive and negative answers at once")
+        match statement.keyword() {
+            "max-cache-size" => {
+                let octets = value::octets(text);
+                let octets = octets.ok_or("`cache.size` is a number of octets, and is reserved at start")?;
+                value::set_cache(&mut cache.octets, octets)?;
             }
-            "stale-answer-enable" => {
-                self.answers_stale = text == "yes";
-                Outcome::Carried
-            }
-            "stale-cache-enable" => Outcome::NoMeaning("`stale-answer-enable` decides about stale answers"),
-            "max-stale-ttl" => seconds(&mut self.max_stale),
+            "max-cache-ttl" => set_seconds(&mut cache.max_ttl)?,
+            "max-ncache-ttl" => set_seconds(&mut cache.max_negative_ttl)?,
+            "min-cache-ttl" => set_seconds(&mut cache.min_ttl)?,
+            "stale-answer-enable" => self.answers_stale = text == "yes",
+            "max-stale-ttl" => set_seconds(&mut self.max_stale)?,
             "prefetch" => {
                 cache.prefetch = Some(text != "0");
-                match text {
-                    "0" => Outcome::Carried,
-                    _ => Outcome::differs("Sixfold refreshes in the last tenth of the TTL"),
-                }
+                differs_if(text != "0", "Sixfold refreshes in the last tenth of the TTL")?;
             }
-            "edns-udp-size" | "max-udp-size" => match text.parse::<u64>() {
-                Ok(size) => {
-                    let smaller = draft.model.udp_size.map_or(size, |known| known.min(size));
-                    value::set(&mut draft.model.udp_size, smaller, range::UDP_SIZE)
-                }
-                Err(_) => Outcome::left_over("this is not a number"),
-            },
+            "edns-udp-size" | "max-udp-size" => value::set_udp_size(&mut draft.model.udp_size, text)?,
             "dnssec-validation" => {
                 self.names_validation = true;
-                match text {
-                    "no" => Outcome::Carried,
-                    _ => Outcome::left_over(value::NO_VALIDATION),
-                }
+                require(text == "no", value::NO_VALIDATION)?;
             }
-            _ => return None,
-        })
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_policy(&mut self, statement: &Statement) -> Outcome {
+    fn read_policy(&mut self, statement: &Statement) -> Reading {
         let mut faults = Vec::new();
         for element in statement.block().unwrap_or_default() {
             let policy = element.after("policy").unwrap_or("given");
@@ -388,7 +325,7 @@ impl Options {
         faults.extend(
             statement.words().filter(|word| value::yes_no(word).is_none()).map(|word| format!("`{word}`")),
         );
-        without(&faults, Outcome::Carried)
+        without(&faults)
     }
 
     /// Sets what several statements decide together.
@@ -409,7 +346,7 @@ impl Options {
         std::mem::take(&mut self.about_itself).finish(draft);
         if !self.names_validation {
             let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
-            draft.record(&spot, Outcome::left_over(value::NO_VALIDATION));
+            draft.record(&spot, value::NO_VALIDATION);
         }
         if let Some(spot) = self.forwarders.as_ref().filter(|_| self.forwards_only.is_none()) {
             let how =
@@ -430,7 +367,7 @@ impl Options {
         for (zone, spot) in &self.policy_zones {
             match zones::file_of(statements, zone, self.directory.as_deref()) {
                 Ok(file) => add(&mut draft.model.rpz, file),
-                Err(why) => draft.record(spot, Outcome::LeftOver(why)),
+                Err(why) => draft.record(spot, why),
             }
         }
         self.finish_dns64(draft);
@@ -458,8 +395,10 @@ impl Options {
         if draft.model.listen.is_empty() {
             let loopback: [IpAddr; 2] = [Ipv6Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()];
             draft.model.listen = loopback.map(|address| Endpoint::new(address, port)).to_vec();
-            let why = "no address to listen on is left: write those of the view into `server.listen`";
-            draft.record(spot, Outcome::left_over(why));
+            draft.record(
+                spot,
+                "no address to listen on is left: write those of the view into `server.listen`",
+            );
         }
     }
 
@@ -478,21 +417,13 @@ impl Options {
             draft.model.allow = Some(Vec::new());
             return;
         }
-        match acl::allowed(&lists) {
-            Some(allowed) => {
-                let is_lost =
-                    !allowed.contains(&Allowed::Local) && lists.iter().any(MatchList::names_local_networks);
-                draft.model.allow = Some(allowed);
-                if is_lost {
-                    let why = "the networks of the interfaces cannot be cut by another list: name them in `server.allow`";
-                    draft.record(&Spot::line(1, "access lists with localnets"), Outcome::left_over(why));
-                }
-            }
-            None => {
-                draft.model.allow = Some(vec![Allowed::Local]);
-                let why = "the lists are too long: `server.allow` takes 1024 networks";
-                draft.record(&Spot::line(1, "access lists"), Outcome::left_over(why));
-            }
+        let allowed = acl::allowed(&lists);
+        let is_local = allowed.as_ref().is_none_or(|allowed| allowed.contains(&Allowed::Local));
+        draft.allow(allowed, "access lists", "the lists are");
+        if !is_local && lists.iter().any(MatchList::names_local_networks) {
+            let why =
+                "the networks of the interfaces cannot be cut by another list: name them in `server.allow`";
+            draft.record(&Spot::line(1, "access lists with localnets"), why);
         }
     }
 
@@ -518,101 +449,46 @@ impl Options {
         }
         dns64.exclude_aaaa = excluded.unwrap_or_default();
         if is_too_large {
-            let why = "the lists of the `dns64` statements are too long for rules";
-            draft.record(&first.spot, Outcome::left_over(why));
+            draft.record(&first.spot, "the lists of the `dns64` statements are too long for rules");
         }
         let settings = |one: &Synthesis| (one.suffix, one.break_dnssec, one.recursive_only);
         for other in self.syntheses.iter().filter(|other| settings(other) != settings(first)) {
             let why = "suffix, break-dnssec and recursive-only hold for all prefixes: those of the first statement count";
-            draft.record(&other.spot, Outcome::left_over(why));
+            draft.record(&other.spot, why);
         }
     }
 }
 
-/// Reads a statement within `dns64`; returns what has no equivalent.
-fn read_part(one: &mut Synthesis, statement: &Statement, named: &Named<'_>) -> Vec<String> {
-    let list = || MatchList::read(statement.block().unwrap_or_default(), named);
-    let key = match statement.keyword() {
-        "clients" => &mut one.clients,
-        "mapped" => &mut one.mapped,
-        "exclude" => &mut one.exclude,
-        "suffix" => {
-            one.suffix = statement.word(1).parse().ok();
-            return Vec::new();
-        }
-        "break-dnssec" => {
-            one.break_dnssec = value::yes_no(statement.word(1));
-            return Vec::new();
-        }
-        "recursive-only" => {
-            one.recursive_only = value::yes_no(statement.word(1));
-            return Vec::new();
-        }
-        _ => return vec![format!("`{}`", statement.spot.text)],
-    };
-    *key = list();
-    let mut faults = key.faults.clone();
-    if key.needs_local_networks() {
-        faults.push("`localnets` (write the networks)".to_owned());
-    }
-    faults
-}
-
-fn read_limits(statement: &Statement, draft: &mut Draft) -> Option<Outcome> {
+fn read_limits(statement: &Statement, draft: &mut Draft) -> Reading<bool> {
     let limits = &mut draft.model.limits;
     let text = statement.word(1);
-    Some(match statement.keyword() {
+    match statement.keyword() {
         "recursive-clients" => value::but(
             value::set_number(&mut limits.pending, text, range::COUNT),
             "Sixfold counts for each worker",
-        ),
-        "tcp-clients" => value::set_number(&mut limits.tcp_connections, text, range::COUNT),
-        "tcp-idle-timeout" => match text.parse::<u64>() {
-            // BIND counts in units of 100 ms.
-            Ok(units) => value::set(&mut limits.tcp_idle_ms, units.saturating_mul(100), range::TCP_IDLE_MS),
-            Err(_) => Outcome::left_over("this is not a number"),
-        },
-        "resolver-query-timeout" => {
-            Outcome::left_over("see `upstream.timeout` and `upstream.tries`, for one try each")
+        )?,
+        "tcp-clients" => value::set_number(&mut limits.tcp_connections, text, range::COUNT)?,
+        // BIND counts in units of 100 ms.
+        "tcp-idle-timeout" => {
+            let milliseconds = value::number(text)?.saturating_mul(100);
+            value::set(&mut limits.tcp_idle_ms, milliseconds, range::TCP_IDLE_MS)?;
         }
         "rate-limit" => {
             let mut faults = Vec::new();
             for inner in statement.block().unwrap_or_default() {
                 match (inner.keyword(), inner.word(1)) {
                     ("responses-per-second", rate) => {
-                        value::set_number(&mut limits.responses_per_client, rate, range::RATE);
+                        _ = value::set_number(&mut limits.responses_per_client, rate, range::RATE);
                     }
                     // Sixfold slips every second answer, too.
                     ("slip", "2") => {}
                     _ => faults.push(format!("`{}`", inner.spot.text)),
                 }
             }
-            without(&faults, Outcome::differs("Sixfold counts IPv6 clients by /64, BIND by /56"))
+            without(&faults)?;
+            return Err(Outcome::differs("Sixfold counts IPv6 clients by /64, BIND by /56"));
         }
-        _ => return None,
-    })
-}
-
-/// A TTL: seconds, or numbers with units, as in `1d12h`.
-fn seconds(text: &str) -> Option<u64> {
-    if let Ok(seconds) = text.parse() {
-        return Some(seconds);
+        _ => return Ok(false),
     }
-    let (mut total, mut digits) = (0_u64, String::new());
-    for c in text.chars() {
-        if c.is_ascii_digit() {
-            digits.push(c);
-            continue;
-        }
-        let unit = match c.to_ascii_lowercase() {
-            'w' => 7 * 86_400,
-            'd' => 86_400,
-            'h' => 3_600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        total = total.checked_add(std::mem::take(&mut digits).parse::<u64>().ok()?.checked_mul(unit)?)?;
-    }
-    (digits.is_empty() && !text.is_empty()).then_some(total)
+    Ok(true)
 }

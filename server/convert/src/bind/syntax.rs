@@ -3,7 +3,7 @@
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Place, Spot};
+use crate::ledger::{Place, Spot};
 use crate::sources::Sources;
 
 /// Levels of blocks in blocks. A view, a zone and a list of addresses are three.
@@ -109,16 +109,9 @@ fn include(
     let mut expanded = Vec::new();
     for mut statement in statements {
         if statement.keyword() == "include" && statement.parts.len() == 2 {
-            match sources.include(statement.spot.place.file, statement.word(1), depth) {
-                Ok(files) => {
-                    draft.record(&statement.spot, Outcome::Carried);
-                    for (file, text) in files {
-                        expanded.extend(parse(&text, file, depth + 1, sources, draft)?);
-                    }
-                }
-                Err(why) => {
-                    draft.record(&statement.spot, Outcome::LeftOver(format!("cannot read it: {why}")))
-                }
+            let files = sources.include(statement.spot.place.file, statement.word(1), depth);
+            for (file, text) in draft.take_files(&statement.spot, files, "it") {
+                expanded.extend(parse(&text, file, depth + 1, sources, draft)?);
             }
             continue;
         }

@@ -5,10 +5,12 @@
 //! the same statements match; a cell is the addresses of a network that are in none of its smaller networks. A rule for each
 //! pair of cells, the smaller ones first, has the prefixes of the statements that match there.
 
-use super::acl::MatchList;
+use super::acl::{MatchList, Named};
+use super::syntax::Statement;
 use crate::ledger::Spot;
 use crate::model::{Rule, add};
 use crate::network::{Network, selected};
+use crate::value;
 use pref64::Pref64;
 use std::net::Ipv6Addr;
 
@@ -29,6 +31,45 @@ pub(super) struct Synthesis {
     pub(super) suffix: Option<Ipv6Addr>,
     pub(super) break_dnssec: Option<bool>,
     pub(super) recursive_only: Option<bool>,
+}
+
+impl Synthesis {
+    /// Reads a statement with this prefix. Also returns the parts that have no equivalent.
+    pub(super) fn read(statement: &Statement, prefix: Pref64, named: &Named<'_>) -> (Synthesis, Vec<String>) {
+        let mut read = Synthesis {
+            spot: statement.spot.clone(),
+            prefix,
+            clients: MatchList::any(),
+            mapped: MatchList::any(),
+            exclude: MatchList::ipv4_mapped(),
+            suffix: None,
+            break_dnssec: None,
+            recursive_only: None,
+        };
+        let mut faults = Vec::new();
+        for part in statement.block().unwrap_or_default() {
+            let list = match part.keyword() {
+                "clients" => &mut read.clients,
+                "mapped" => &mut read.mapped,
+                "exclude" => &mut read.exclude,
+                keyword => {
+                    match keyword {
+                        "suffix" => read.suffix = part.word(1).parse().ok(),
+                        "break-dnssec" => read.break_dnssec = value::yes_no(part.word(1)),
+                        "recursive-only" => read.recursive_only = value::yes_no(part.word(1)),
+                        _ => faults.push(format!("`{}`", part.spot.text)),
+                    }
+                    continue;
+                }
+            };
+            *list = MatchList::read(part.block().unwrap_or_default(), named);
+            faults.extend(list.faults.iter().cloned());
+            if list.needs_local_networks() {
+                faults.push("`localnets` (write the networks)".to_owned());
+            }
+        }
+        (read, faults)
+    }
 }
 
 /// Prefixes, clients and rules that have the effect of all statements.

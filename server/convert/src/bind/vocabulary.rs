@@ -1,15 +1,6 @@
 //! Statements of BIND that set no key of Sixfold, each with the reason.
 
-/// Reason why a statement sets no key.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Known {
-    /// Nothing is lost.
-    NoMeaning(&'static str),
-    /// Something is lost.
-    LeftOver(&'static str),
-}
-
-use Known::{LeftOver, NoMeaning};
+use crate::ledger::Known::{self, LeftOver, NoMeaning};
 
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const AUTHORITATIVE: &str = "concerns zones that BIND serves or transfers";
@@ -30,6 +21,9 @@ pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
 
 /// Statements in `options` and in views.
 pub(super) const OPTIONS: &[(&str, Known)] = &[
+    ("min-ncache-ttl", LeftOver("`cache.min-ttl` is for positive and negative answers at once")),
+    ("stale-cache-enable", NoMeaning("`stale-answer-enable` decides about stale answers")),
+    ("resolver-query-timeout", LeftOver("see `upstream.timeout` and `upstream.tries`, for one try each")),
     (
         "pid-file session-keyfile session-keyname session-keyalg lock-file managed-keys-directory bindkeys-file dump-file \
          statistics-file memstatistics memstatistics-file recursing-file secroots-file coresize datasize files stacksize \

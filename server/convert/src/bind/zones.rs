@@ -1,11 +1,11 @@
 //! `zone` statements of BIND.
 
 use super::encryption::Encryption;
+use super::forwarders;
 use super::syntax::Statement;
-use super::{forwarders, without};
 use crate::draft::Draft;
 use crate::empty_zones;
-use crate::ledger::Outcome;
+use crate::ledger::{Outcome, Reading, differs_if, require, without};
 use crate::value;
 
 /// Zones that Debian's named.conf.default-zones and many others have, and for which Sixfold answers by itself, with `local.empty-zones`, or
@@ -28,13 +28,13 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
     let kind = find("type").map_or("", |inner| inner.word(1));
     let forwarded = find("forwarders");
     let name = value::name(zone);
-    let outcome = match (kind, name) {
-        (_, None) => Outcome::left_over("Sixfold takes no such name"),
-        _ if OTHER_CLASSES.contains(&statement.word(2).to_ascii_lowercase().as_str()) => Outcome::left_over(
-            "Sixfold serves no zones; see `server.version` and `server.identity` for class CH",
-        ),
+    let reading = match (kind, name) {
+        (_, None) => Err("Sixfold takes no such name".into()),
+        _ if OTHER_CLASSES.contains(&statement.word(2).to_ascii_lowercase().as_str()) => {
+            Err("Sixfold serves no zones; see `server.version` and `server.identity` for class CH".into())
+        }
         ("hint" | "delegation-only", _) => {
-            Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards")
+            Err(Outcome::NoMeaning("concerns the resolution from the root, and Sixfold forwards"))
         }
         ("forward", Some(name)) => match forwarded.map(|list| forwarders(list, &name, encryption, draft)) {
             // A zone whose forwarders are all lost stays, without forwarders: its names must not go to others.
@@ -42,7 +42,7 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
                 draft.model.forward(&name, endpoints);
                 let is_only = find("forward").is_some_and(|inner| inner.word(1) == "only");
                 let how = "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";
-                without(&faults, if is_only { Outcome::Carried } else { Outcome::differs(how) })
+                without(&faults).and_then(|()| differs_if(!is_only, how))
             }
             _ => kept(
                 &name,
@@ -54,27 +54,29 @@ pub(super) fn read(statement: &Statement, policies: &[String], encryption: &Encr
             match find("server-addresses").map(|list| forwarders(list, &name, encryption, draft)) {
                 Some((endpoints, faults)) if !endpoints.is_empty() => {
                     draft.model.forward(&name, endpoints);
-                    without(&faults, Outcome::differs("Sixfold follows no delegations below the zone"))
+                    let how = "Sixfold follows no delegations below the zone";
+                    without(&faults).and(Err(Outcome::differs(how)))
                 }
                 _ => kept(&name, "an [[upstream.zone]] needs the addresses of its servers", draft),
             }
         }
         ("stub", Some(name)) => kept(&name, "name the servers of the zone in its [[upstream.zone]]", draft),
         ("" | "master" | "primary", Some(name)) if BUILT_IN.contains(&name.as_str()) => {
-            Outcome::NoMeaning("Sixfold answers these names itself")
+            Err(Outcome::NoMeaning("Sixfold answers these names itself"))
         }
-        ("master" | "primary", _) if policies.iter().any(|policy| policy == zone) => Outcome::Carried,
-        // The policy is lost, and nobody asks for the names of its zone.
-        _ if policies.iter().any(|policy| policy == zone) => Outcome::left_over(TRANSFERS_NONE),
+        // The policy of another one is lost, and nobody asks for the names of its zone.
+        _ if policies.iter().any(|policy| policy == zone) => {
+            require(matches!(kind, "master" | "primary"), TRANSFERS_NONE)
+        }
         (_, Some(name)) => kept(&name, value::SERVES_NO_ZONES, draft),
     };
-    draft.record(&statement.spot, outcome);
+    draft.record(&statement.spot, reading);
 }
 
 /// A zone that is not carried over, for this reason, and whose names must not go to the general forwarders.
-fn kept(name: &str, why: &str, draft: &mut Draft) -> Outcome {
+fn kept(name: &str, why: &str, draft: &mut Draft) -> Reading {
     draft.model.forward(name, Vec::new());
-    Outcome::left_over(why)
+    Err(why.into())
 }
 
 /// Zones of the file without names for anybody, which Sixfold would forward: the statement makes BIND serve them whatever it does about its
@@ -128,10 +130,8 @@ pub(super) fn file_of(
     if !matches!(word("type"), "master" | "primary") {
         return Err(TRANSFERS_NONE.to_owned());
     }
-    match (word("file"), directory) {
-        ("", _) => Err("the zone has no file".to_owned()),
-        (file, _) if file.starts_with('/') => Ok(file.to_owned()),
-        (file, Some(directory)) => Ok(format!("{}/{file}", directory.trim_end_matches('/'))),
-        (_, None) => Err("the path of its file is relative, and there is no `directory`".to_owned()),
+    match word("file") {
+        "" => Err("the zone has no file".to_owned()),
+        file => value::path_in(directory, file).map_err(str::to_owned),
     }
 }

@@ -10,7 +10,7 @@ mod vocabulary;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, find_row};
+use crate::ledger::{Outcome, Reading, differs_if, known, require, without};
 use crate::model::{Allowed, Endpoint, Rule, add};
 use crate::network::Network;
 use crate::sources::Sources;
@@ -28,7 +28,7 @@ use syntax::Directive;
 pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> Result<(), SyntaxError> {
     let blocks = syntax::parse(text, sources, draft)?;
     if blocks.is_empty() {
-        return Err(SyntaxError { file: 0, line: 1, what: "no server block".to_owned() });
+        return Err(SyntaxError::new(0, 1, "no server block"));
     }
     let (plain, encrypted): (Vec<Block<'_>>, Vec<Block<'_>>) =
         blocks.iter().map(Block::new).partition(|block| block.transport == Transport::Plain);
@@ -42,8 +42,7 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
             continue;
         }
         if block.is_root() && root.is_some() {
-            let why = "a second block for the root: run an instance for each";
-            draft.record(&block.directive.spot, Outcome::left_over(why));
+            draft.record(&block.directive.spot, "a second block for the root: run an instance for each");
             continue;
         }
         draft.record(&block.directive.header(), block.outcome());
@@ -54,7 +53,7 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
             // CoreDNS asks the forwarders of the block for these names, or answers them itself: those of all others must not get them.
             asked.iter().for_each(|zone| draft.model.forward(zone, Vec::new()));
             if !asked.iter().all(|zone| block.forwards(zone)) {
-                draft.record(&block.directive.header(), Outcome::left_over(vocabulary::FORWARDS_NONE));
+                draft.record(&block.directive.header(), vocabulary::FORWARDS_NONE);
             }
         }
         let mut settings = block.settings(draft);
@@ -63,16 +62,14 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
         if block.is_root() { root = Some(settings) } else { zones.push(settings) }
     }
     for block in &encrypted {
-        let outcome = if root.is_none() && block.is_root() {
-            let settings = block.settings(draft);
+        let reading = if root.is_none() && block.is_root() {
+            let settings = root.insert(block.settings(draft));
             read.push(block);
-            let outcome = block.listen(&settings, draft);
-            root = Some(settings);
-            outcome
+            block.listen(settings, draft)
         } else {
             block.listen_beside(&read, draft)
         };
-        draft.record(&block.directive.header(), outcome);
+        draft.record(&block.directive.header(), reading);
     }
     finish(root, zones, draft);
     Ok(())
@@ -114,11 +111,8 @@ impl<'a> Block<'a> {
     }
 
     /// Outcome of the first line.
-    fn outcome(&self) -> Outcome {
-        match self.faults.is_empty() {
-            true => Outcome::Carried,
-            false => Outcome::LeftOver(format!("without {}", self.faults.join(", "))),
-        }
+    fn outcome(&self) -> Reading {
+        without(&self.faults)
     }
 
     /// Reads all directives.
@@ -129,10 +123,11 @@ impl<'a> Block<'a> {
     /// Adds the encrypted listener of a block beside others: what clients may ask is said by the block of the same zones among `others`.
     /// A directive that both have is the same for both. With another one there is no listener: its clients would be asked to trust
     /// other forwarders than theirs.
-    fn listen_beside(&self, others: &[&Block<'_>], draft: &mut Draft) -> Outcome {
+    fn listen_beside(&self, others: &[&Block<'_>], draft: &mut Draft) -> Reading {
         let other = others.iter().find(|other| other.zones == self.zones);
         let said = other.map_or(&[][..], |other| &other.directive.block);
-        let matters = |name: &str| name != "bind" && find_row(vocabulary::NO_MEANING, name).is_none();
+        let is_lost = |name: &str| !matches!(known(vocabulary::PLUGINS, name), Outcome::NoMeaning(_));
+        let matters = |name: &str| name != "bind" && is_lost(name);
         let is_here = |name: &str| self.directive.block.iter().any(|directive| directive.name() == name);
         let more = said.iter().map(Directive::name).filter(|name| matters(name) && !is_here(name));
         let more: Vec<String> = more.map(|name| format!("`{name}`")).collect();
@@ -146,18 +141,12 @@ impl<'a> Block<'a> {
             _ => {
                 has_its_own = true;
                 let why = "all listeners have the settings of one block: run an instance for each";
-                draft.record(&directive.spot, Outcome::left_over(why));
+                draft.record(&directive.spot, why);
             }
         });
-        if has_its_own {
-            return Outcome::left_over("no listener with the settings of another block");
-        }
-        match self.listen(&settings, draft) {
-            Outcome::Carried if !more.is_empty() => {
-                Outcome::Differs(format!("its clients get {} of the other block, too", more.join(", ")))
-            }
-            outcome => outcome,
-        }
+        require(!has_its_own, "no listener with the settings of another block")?;
+        self.listen(&settings, draft)?;
+        differs_if(!more.is_empty(), &format!("its clients get {} of the other block, too", more.join(", ")))
     }
 
     fn read(
@@ -183,15 +172,12 @@ impl<'a> Block<'a> {
     }
 
     /// Adds the encrypted listener of a block.
-    fn listen(&self, settings: &BlockSettings, draft: &mut Draft) -> Outcome {
-        let Some((certificate, key)) = &settings.certificate else {
-            return Outcome::left_over(value::NO_CERTIFICATE);
-        };
+    fn listen(&self, settings: &BlockSettings, draft: &mut Draft) -> Reading {
+        let (certificate, key) = settings.certificate.as_ref().ok_or(value::NO_CERTIFICATE)?;
         let tls = &mut draft.model.tls;
         let known = (tls.certificate.as_ref(), tls.key.as_ref());
-        if !matches!(known, (None, None)) && known != (Some(certificate), Some(key)) {
-            return Outcome::left_over("all encrypted listeners have one certificate");
-        }
+        let is_same = matches!(known, (None, None)) || known == (Some(certificate), Some(key));
+        require(is_same, "all encrypted listeners have one certificate")?;
         (tls.certificate, tls.key) = (Some(certificate.clone()), Some(key.clone()));
         let list = match self.transport {
             Transport::Https => &mut tls.listen_doh,
@@ -248,8 +234,7 @@ fn finish(root: Option<BlockSettings>, zones: Vec<BlockSettings>, draft: &mut Dr
     let first = plain_root.or(zones.first());
     let port = first.map_or(53, |block| block.port);
     for zone in zones.iter().filter(|zone| zone.port != port) {
-        draft
-            .record(&zone.header, Outcome::left_over("all names are served on the ports of the first block"));
+        draft.record(&zone.header, "all names are served on the ports of the first block");
     }
     // A file with encrypted blocks only has no plain listener.
     if let Some(first) = first {
@@ -262,8 +247,12 @@ fn finish(root: Option<BlockSettings>, zones: Vec<BlockSettings>, draft: &mut Dr
     let cache = &mut draft.model.cache;
     match &root.cache {
         Some(settings) => {
-            value::set(&mut cache.max_ttl, settings.max_ttl.unwrap_or(3600), range::TTL);
-            value::set(&mut cache.max_negative_ttl, settings.max_negative_ttl.unwrap_or(1800), range::TTL);
+            _ = value::set(&mut cache.max_ttl, settings.max_ttl.unwrap_or(3600), range::TTL);
+            _ = value::set(
+                &mut cache.max_negative_ttl,
+                settings.max_negative_ttl.unwrap_or(1800),
+                range::TTL,
+            );
             cache.stale = Some(settings.stale.unwrap_or(0));
             cache.prefetch = settings.prefetch.then_some(true);
         }
@@ -327,9 +316,4 @@ fn origins(text: &str) -> Vec<String> {
         None if is_address(text) => Vec::new(),
         None => value::name(text).into_iter().collect(),
     }
-}
-
-/// Adds a record of `hosts`.
-fn add_record(draft: &mut Draft, record: String) {
-    add(&mut draft.model.records, record);
 }

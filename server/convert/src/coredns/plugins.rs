@@ -1,11 +1,11 @@
 //! Plugins of a server block of CoreDNS.
 
 use super::syntax::Directive;
-use super::{add_record, is_at_or_below, origins, vocabulary};
+use super::{is_at_or_below, origins, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
 use crate::identity::{NAME_OF_MACHINE, set_version};
-use crate::ledger::{Outcome, Spot, UNKNOWN, find_row};
+use crate::ledger::{Outcome, Reading, Spot, UNKNOWN, differs_if, known, require, without};
 use crate::model::{Endpoint, add};
 use crate::network::Network;
 use crate::value::{self, range};
@@ -27,6 +27,34 @@ pub(super) struct CacheSettings {
     pub(super) max_negative_ttl: Option<u64>,
     pub(super) stale: Option<u64>,
     pub(super) prefetch: bool,
+}
+
+impl CacheSettings {
+    /// Reads an option.
+    fn read(&mut self, option: &Directive) -> Reading {
+        Err(Outcome::differs(match option.name() {
+            name @ ("success" | "denial") => {
+                let key = if name == "success" { &mut self.max_ttl } else { &mut self.max_negative_ttl };
+                *key = option.arguments().get(1).and_then(|text| text.parse().ok()).or(*key);
+                let why = "`cache.size` counts octets, and `cache.min-ttl` is for all answers";
+                require(option.arguments().len() <= 2, why)?;
+                "`cache.size` counts octets, not answers"
+            }
+            "prefetch" => {
+                self.prefetch = true;
+                "Sixfold refreshes in the last tenth of the TTL, from the first query on"
+            }
+            "serve_stale" => {
+                let text = if option.argument().is_empty() { "1h" } else { option.argument() };
+                // As in Go: `1h30m`, `24h`, `90s`.
+                self.stale = value::seconds(text, &[('h', 3600), ('m', 60), ('s', 1)]);
+                require(self.stale.is_some(), "this is not a duration")?;
+                "Sixfold asks the upstreams first"
+            }
+            "servfail" => "Sixfold caches failures for 1 to 32 s (RFC 9520)",
+            _ => return Err(UNKNOWN.into()),
+        }))
+    }
 }
 
 /// Transport of a block on its port.
@@ -67,12 +95,12 @@ impl Plugins {
     /// Reads a plugin and records its outcome, and those of the lines in its block.
     pub(super) fn read(&mut self, directive: &Directive, draft: &mut Draft) {
         let has_variables = directive.words.iter().any(|word| word.contains("{$") || word.contains("{%"));
-        let outcome = match directive.name() {
+        let reading = match directive.name() {
             _ if has_variables => {
                 if directive.name() == "forward" {
                     keep(origins(directive.argument()), draft);
                 }
-                Outcome::left_over("environment variables are not read")
+                Err("environment variables are not read".into())
             }
             "forward" => self.read_forward(directive, draft),
             "dns64" => return self.read_dns64(directive, draft),
@@ -85,59 +113,55 @@ impl Plugins {
                 return read_hosts(directive, has_root, draft);
             }
             "bind" => self.read_bind(directive),
-            "tls" => match directive.arguments() {
-                [certificate, key] | [certificate, key, _] => {
-                    self.settings.certificate = Some((certificate.clone(), key.clone()));
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over("an encrypted listener needs a certificate and its key"),
-            },
+            _ => self.read_server(directive, draft),
+        };
+        draft.record(&directive.spot, reading);
+    }
+
+    /// Reads a plugin about the server itself, or one without an equivalent.
+    fn read_server(&mut self, directive: &Directive, draft: &mut Draft) -> Reading {
+        let (argument, model) = (directive.argument(), &mut draft.model);
+        match directive.name() {
+            "tls" => {
+                let ([certificate, key] | [certificate, key, _]) = directive.arguments() else {
+                    return Err("an encrypted listener needs a certificate and its key".into());
+                };
+                self.settings.certificate = Some((certificate.clone(), key.clone()));
+                Ok(())
+            }
             "prometheus" => {
-                let address =
-                    if directive.argument().is_empty() { "127.0.0.1:9153" } else { directive.argument() };
+                let address = if argument.is_empty() { "127.0.0.1:9153" } else { argument };
                 let address = address.replace("localhost", "127.0.0.1");
                 let address =
                     address.strip_prefix(':').map(|port| format!("0.0.0.0:{port}")).unwrap_or(address);
-                draft.model.metrics_listen = value::endpoint_with_port(&address, 9153);
-                match draft.model.metrics_listen {
-                    Some(_) => Outcome::differs("the metrics have other names: sixfold_*"),
-                    None => Outcome::left_over("this is not an address"),
-                }
+                model.metrics_listen = value::endpoint_with_port(&address, 9153);
+                require(model.metrics_listen.is_some(), "this is not an address")?;
+                Err(Outcome::differs("the metrics have other names: sixfold_*"))
             }
-            "nsid" if !self.is_root => Outcome::left_over("`server.identity` is for all names"),
-            "nsid" => match directive.arguments() {
-                [] => Outcome::left_over(NAME_OF_MACHINE),
-                words => match value::server_text(&words.join(" ")) {
-                    Ok(text) => {
-                        draft.model.identity = Some(text);
-                        Outcome::differs("it answers id.server and hostname.bind, too")
-                    }
-                    Err(why) => Outcome::left_over(why),
-                },
-            },
+            "nsid" if !self.is_root => Err("`server.identity` is for all names".into()),
+            "nsid" if directive.arguments().is_empty() => Err(NAME_OF_MACHINE.into()),
+            "nsid" => {
+                model.identity = Some(value::server_text(&directive.arguments().join(" "))?);
+                Err(Outcome::differs("it answers id.server and hostname.bind, too"))
+            }
             // Sixfold answers localhost and the name of 127.0.0.1 itself.
-            "local" if self.is_root => {
+            "local" => {
+                require(self.is_root, "the name localhost in these domains is forwarded")?;
                 for zone in vocabulary::LOCAL_ZONES {
-                    add(&mut draft.model.block, zone.to_owned());
+                    add(&mut model.block, zone.to_owned());
                 }
-                Outcome::differs("the name localhost in other domains is forwarded")
+                Err(Outcome::differs("the name localhost in other domains is forwarded"))
             }
-            "local" => Outcome::left_over("the name localhost in these domains is forwarded"),
             "chaos" => self.read_chaos(directive, draft),
             "bufsize" => {
-                let size = if directive.argument().is_empty() { "1232" } else { directive.argument() };
-                value::set_number(&mut draft.model.udp_size, size, range::UDP_SIZE)
+                let size = if argument.is_empty() { "1232" } else { argument };
+                value::set_number(&mut model.udp_size, size, range::UDP_SIZE)
             }
             name => {
                 keep(self.answered_zones(directive), draft);
-                match find_row(vocabulary::NO_MEANING, name) {
-                    Some(why) => Outcome::NoMeaning(why),
-                    None => find_row(vocabulary::LEFT_OVER, name)
-                        .map_or(Outcome::left_over(UNKNOWN), Outcome::left_over),
-                }
+                Err(known(vocabulary::PLUGINS, name))
             }
-        };
-        draft.record(&directive.spot, outcome);
+        }
     }
 
     /// Zones in which a plugin answers every question, so that none of their names is forwarded: those that it names, or those of the
@@ -173,14 +197,10 @@ impl Plugins {
         zones.into_iter().filter(|zone| !falls_through(zone)).collect()
     }
 
-    fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
-        let Some((from, servers)) = directive.arguments().split_first() else {
-            return Outcome::left_over("this has no zone");
-        };
+    fn read_forward(&self, directive: &Directive, draft: &mut Draft) -> Reading {
+        let (from, servers) = directive.arguments().split_first().ok_or("this has no zone")?;
         // Of a network with several reverse zones CoreDNS takes the first here.
-        let Some(from) = origins(from).into_iter().next() else {
-            return Outcome::left_over("Sixfold takes no such name");
-        };
+        let from = origins(from).into_iter().next().ok_or("Sixfold takes no such name")?;
         let zones = if from == "." { &self.zones[..] } else { std::slice::from_ref(&from) };
         let is_answered = |zone: &&String| self.answered.iter().any(|one| is_at_or_below(zone, one));
         let (answered, asked): (Vec<&String>, Vec<&String>) = zones.iter().partition(is_answered);
@@ -189,7 +209,7 @@ impl Plugins {
             for option in &directive.block {
                 draft.record(&option.spot, Outcome::NoMeaning("the names are not forwarded"));
             }
-            return Outcome::left_over(vocabulary::ANSWERED_BEFORE);
+            return Err(vocabulary::ANSWERED_BEFORE.into());
         }
         let (mut endpoints, mut lost) = (Vec::new(), Vec::new());
         let tls_name = directive.block.iter().find(|option| option.name() == "tls_servername");
@@ -228,94 +248,65 @@ impl Plugins {
             draft.model.select = Some("random");
         }
         for inner in &directive.block {
-            let outcome = self.forward_option(inner, &from, draft);
-            draft.record(&inner.spot, outcome);
+            let reading = self.forward_option(inner, &from, draft);
+            draft.record(&inner.spot, reading);
         }
-        if lost.is_empty() {
-            Outcome::Carried
-        } else {
-            Outcome::LeftOver(format!("without {}", lost.join(", ")))
-        }
+        without(&lost)
     }
 
-    fn forward_option(&self, option: &Directive, from: &str, draft: &mut Draft) -> Outcome {
+    fn forward_option(&self, option: &Directive, from: &str, draft: &mut Draft) -> Reading {
         let is_general = from == "." && self.is_root;
+        let model = &mut draft.model;
         match (option.name(), option.argument()) {
-            ("policy", _) if !is_general => Outcome::left_over("`upstream.select` is for all zones"),
-            ("policy", "sequential") => {
-                draft.model.select = Some("ordered");
-                Outcome::Carried
+            ("policy", _) if !is_general => return Err("`upstream.select` is for all zones".into()),
+            ("policy", "sequential") => model.select = Some("ordered"),
+            ("policy", policy) => {
+                differs_if(policy != "random", "Sixfold picks a random forwarder for each query")?;
             }
-            ("policy", "random") => Outcome::Carried,
-            ("policy", _) => Outcome::differs("Sixfold picks a random forwarder for each query"),
             ("force_tcp", _) if is_general => {
-                draft.model.uses_tcp = true;
-                Outcome::differs("`upstream.transport` is for all zones")
+                model.uses_tcp = true;
+                return Err(Outcome::differs("`upstream.transport` is for all zones"));
             }
-            ("prefer_udp", _) => Outcome::NoMeaning("Sixfold asks over UDP first"),
             ("max_concurrent", number) => value::but(
-                value::set_number(&mut draft.model.limits.pending, number, range::COUNT),
+                value::set_number(&mut model.limits.pending, number, range::COUNT),
                 "Sixfold counts the queries that wait, for each worker",
-            ),
-            (
-                "expire"
-                | "max_fails"
-                | "health_check"
-                | "failfast_all_unhealthy_upstreams"
-                | "max_idle_conns",
-                _,
-            ) => Outcome::NoMeaning(
-                "Sixfold probes forwarders that fail, and keeps connections as long as they are used",
-            ),
-            ("tls_servername", _) => Outcome::Carried,
-            ("tls", "") => Outcome::Carried,
-            ("tls", _) => match option.arguments() {
-                [ca] => {
-                    draft.model.tls_ca = Some(ca.clone());
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over("Sixfold shows forwarders no certificate"),
-            },
+            )?,
+            ("tls_servername", _) | ("tls", "") => {}
+            ("tls", _) => {
+                require(option.arguments().len() == 1, "Sixfold shows forwarders no certificate")?;
+                model.tls_ca = Some(option.argument().to_owned());
+            }
             ("except", _) => {
                 keep(option.arguments().iter().flat_map(|zone| origins(zone)), draft);
-                Outcome::left_over(vocabulary::FORWARDS_NONE)
+                return Err(vocabulary::FORWARDS_NONE.into());
             }
-            _ => Outcome::left_over(UNKNOWN),
+            (name, _) => return Err(known(vocabulary::FORWARD_OPTIONS, name)),
         }
+        Ok(())
     }
 
     fn read_dns64(&mut self, directive: &Directive, draft: &mut Draft) {
         let mut found = Synthesis { prefix: pref64::WELL_KNOWN, translates_all: false, serves_v4: false };
         let mut is_valid = true;
-        let mut prefix = |text: &str, found: &mut Synthesis| match value::prefix(text) {
-            Ok(prefix) => {
-                found.prefix = prefix;
-                Outcome::Carried
-            }
-            Err(why) => {
-                is_valid = false;
-                Outcome::LeftOver(why)
-            }
+        let mut prefix = |text: &str, found: &mut Synthesis| -> Reading {
+            is_valid &= value::prefix(text).is_ok();
+            found.prefix = value::prefix(text)?;
+            Ok(())
         };
-        let outcome = match directive.argument() {
-            "" => Outcome::Carried,
+        let reading = match directive.argument() {
+            "" => Ok(()),
             text => prefix(text, &mut found),
         };
-        draft.record(&directive.header(), outcome);
+        draft.record(&directive.header(), reading);
         for option in &directive.block {
-            let outcome = match option.name() {
-                "prefix" => prefix(option.argument(), &mut found),
-                "translate_all" => {
-                    found.translates_all = true;
-                    Outcome::Carried
-                }
-                "allow_ipv4" => {
-                    found.serves_v4 = true;
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over(UNKNOWN),
-            };
-            draft.record(&option.spot, outcome);
+            let mut reading: Reading = Ok(());
+            match option.name() {
+                "prefix" => reading = prefix(option.argument(), &mut found),
+                "translate_all" => found.translates_all = true,
+                "allow_ipv4" => found.serves_v4 = true,
+                _ => reading = Err(UNKNOWN.into()),
+            }
+            draft.record(&option.spot, reading);
         }
         self.settings.dns64 = is_valid.then_some(found);
     }
@@ -324,61 +315,20 @@ impl Plugins {
         let mut settings = CacheSettings::default();
         let ttl = directive.argument().parse::<u64>().ok();
         (settings.max_ttl, settings.max_negative_ttl) = (ttl, ttl);
-        let outcome = match self.is_root {
-            true => Outcome::Carried,
-            false => Outcome::differs("the cache is for all names, with the settings of the root's block"),
-        };
-        draft.record(&directive.header(), outcome);
+        let how = "the cache is for all names, with the settings of the root's block";
+        draft.record(&directive.header(), differs_if(!self.is_root, how));
         for option in &directive.block {
-            let seconds = option.arguments().get(1).and_then(|text| text.parse::<u64>().ok());
-            let outcome = match option.name() {
-                "success" | "denial" => {
-                    let key = if option.name() == "success" {
-                        &mut settings.max_ttl
-                    } else {
-                        &mut settings.max_negative_ttl
-                    };
-                    *key = seconds.or(*key);
-                    match option.arguments().len() {
-                        0..=2 => Outcome::differs("`cache.size` counts octets, not answers"),
-                        _ => Outcome::left_over(
-                            "`cache.size` counts octets, and `cache.min-ttl` is for all answers",
-                        ),
-                    }
-                }
-                "prefetch" => {
-                    settings.prefetch = true;
-                    Outcome::differs(
-                        "Sixfold refreshes in the last tenth of the TTL, from the first query on",
-                    )
-                }
-                "serve_stale" => {
-                    let text = if option.argument().is_empty() { "1h" } else { option.argument() };
-                    settings.stale = seconds_of(text);
-                    match settings.stale {
-                        Some(_) => Outcome::differs("Sixfold asks the upstreams first"),
-                        None => Outcome::left_over("this is not a duration"),
-                    }
-                }
-                "servfail" => Outcome::differs("Sixfold caches failures for 1 to 32 s (RFC 9520)"),
-                _ => Outcome::left_over(UNKNOWN),
-            };
-            draft.record(&option.spot, outcome);
+            draft.record(&option.spot, settings.read(option));
         }
         self.settings.cache = Some(settings);
     }
 
     fn read_acl(&mut self, directive: &Directive, draft: &mut Draft) {
         if !self.is_root {
-            return draft.record(&directive.spot, Outcome::left_over("`server.allow` is for all names"));
+            return draft.record(&directive.spot, "`server.allow` is for all names");
         }
-        draft.record(
-            &directive.header(),
-            match directive.arguments() {
-                [] => Outcome::Carried,
-                _ => Outcome::left_over("`server.allow` is for all names"),
-            },
-        );
+        let is_for_all = directive.arguments().is_empty();
+        draft.record(&directive.header(), require(is_for_all, "`server.allow` is for all names"));
         let list = self.settings.access.get_or_insert_with(|| AccessList::new(Order::First, true));
         for rule in &directive.block {
             let mut nets = rule.arguments().split(|word| word == "net").nth(1).unwrap_or_default().iter();
@@ -386,63 +336,52 @@ impl Plugins {
             let has_types =
                 types.iter().take_while(|word| *word != "net").any(|word| word != "*" && word != "ANY");
             let is_allowed = rule.name() == "allow";
-            let outcome = match rule.name() {
-                _ if has_types => Outcome::left_over("`server.allow` is for all types"),
-                "allow" | "block" => Outcome::Carried,
-                "filter" | "drop" => Outcome::differs("these clients get REFUSED"),
-                _ => Outcome::left_over(UNKNOWN),
+            let reading: Reading = match rule.name() {
+                _ if has_types => Err("`server.allow` is for all types".into()),
+                "allow" | "block" => Ok(()),
+                "filter" | "drop" => Err(Outcome::differs("these clients get REFUSED")),
+                _ => Err(UNKNOWN.into()),
             };
-            let is_read = !matches!(outcome, Outcome::LeftOver(_));
+            let is_read = !matches!(reading, Err(Outcome::LeftOver(_)));
             let all = ["0.0.0.0/0".to_owned(), "::/0".to_owned()];
             let named: Vec<String> = nets.by_ref().take_while(|word| *word != "type").cloned().collect();
             let named =
                 if named.is_empty() || named.iter().any(|net| net == "*") { all.to_vec() } else { named };
             let networks: Vec<Network> = named.iter().filter_map(|text| Network::parse(text)).collect();
-            let outcome = match networks.len() == named.len() {
-                false if is_read => Outcome::left_over("this has a word that is no network"),
-                _ => outcome,
-            };
+            let is_whole = networks.len() == named.len();
             if is_read {
                 list.entries.extend(networks.into_iter().map(|network| (network, is_allowed)));
             }
-            draft.record(&rule.spot, outcome);
+            let whole = require(is_whole || !is_read, "this has a word that is no network");
+            draft.record(&rule.spot, whole.and(reading));
         }
     }
 
     /// `chaos [VERSION] [AUTHORS...]`: answers to questions of class CH in the zones of the block. hostname.bind and id.server get the name
     /// of the machine.
-    fn read_chaos(&self, directive: &Directive, draft: &mut Draft) -> Outcome {
+    fn read_chaos(&self, directive: &Directive, draft: &mut Draft) -> Reading {
         let answers = |name: &str| self.zones.iter().any(|zone| is_at_or_below(name, zone));
         let mut lost = Vec::new();
         let has_version = answers("version.bind") || answers("version.server");
         let version = directive.arguments().first().filter(|_| has_version);
-        if let Some(Outcome::LeftOver(why)) = version.map(|version| set_version(version, draft)) {
+        if let Some(Err(Outcome::LeftOver(why))) = version.map(|version| set_version(version, draft)) {
             lost.push(format!("the version: {why}"));
         }
         if answers("authors.bind") && directive.arguments().len() > 1 {
             lost.push("the authors, for whom there is no setting".to_owned());
         }
-        if !lost.is_empty() {
-            return Outcome::LeftOver(format!("without {}", lost.join(", ")));
-        }
-        match answers("hostname.bind") || answers("id.server") {
-            true => Outcome::differs("hostname.bind and id.server get `server.identity`"),
-            false => Outcome::Carried,
-        }
+        without(&lost)?;
+        let tells_name = answers("hostname.bind") || answers("id.server");
+        differs_if(tells_name, "hostname.bind and id.server get `server.identity`")
     }
 
-    fn read_bind(&mut self, directive: &Directive) -> Outcome {
-        let mut lost = Vec::new();
-        for text in directive.arguments() {
-            match value::endpoint(text, 53) {
-                Some(endpoint) => self.settings.addresses.push(endpoint),
-                None => lost.push(text.as_str()),
-            }
-        }
-        if lost.is_empty() {
-            return Outcome::Carried;
-        }
-        Outcome::LeftOver(format!("write the addresses of the interfaces: {}", lost.join(", ")))
+    fn read_bind(&mut self, directive: &Directive) -> Reading {
+        let is_address = |text: &&String| value::endpoint(text, 53).is_some();
+        let (addresses, lost): (Vec<&String>, Vec<&String>) =
+            directive.arguments().iter().partition(is_address);
+        self.settings.addresses.extend(addresses.into_iter().filter_map(|text| value::endpoint(text, 53)));
+        let lost: Vec<&str> = lost.into_iter().map(String::as_str).collect();
+        require(lost.is_empty(), &format!("write the addresses of the interfaces: {}", lost.join(", ")))
     }
 }
 
@@ -459,67 +398,41 @@ fn read_hosts(directive: &Directive, has_root: bool, draft: &mut Draft) {
     match &draft.model.hosts_file {
         Some(known) if known != file => {
             let why = format!("`local.hosts-file` is one file for all names: {known}");
-            draft.record(&directive.header(), Outcome::LeftOver(why));
+            draft.record(&directive.header(), why);
         }
         _ => draft.model.hosts_file = Some(file.to_owned()),
     }
     let falls_through =
         directive.block.iter().any(|option| option.name() == "fallthrough" && option.argument().is_empty());
-    draft.record(
-        &directive.header(),
-        match falls_through {
-            true => Outcome::Carried,
-            false if !has_root => Outcome::left_over(vocabulary::FORWARDS_NONE),
-            false => Outcome::left_over(vocabulary::HOSTS_ALONE),
-        },
-    );
+    let why = if has_root { vocabulary::HOSTS_ALONE } else { vocabulary::FORWARDS_NONE };
+    draft.record(&directive.header(), require(falls_through, why));
     let has_reverse = !directive.block.iter().any(|option| option.name() == "no_reverse");
     let ttl =
         directive.block.iter().find(|option| option.name() == "ttl").map_or("3600", Directive::argument);
     for line in &directive.block {
-        let outcome = match (line.name(), line.name().parse::<IpAddr>()) {
+        let reading = match (line.name(), line.name().parse::<IpAddr>()) {
             (_, Ok(address)) => {
                 let rtype = if address.is_ipv4() { "A" } else { "AAAA" };
                 let names: Vec<String> =
                     line.arguments().iter().filter_map(|name| value::name(name)).collect();
-                let is_whole = names.len() == line.arguments().len();
                 for name in &names {
-                    add_record(draft, format!("{name}. {ttl} IN {rtype} {address}"));
+                    add(&mut draft.model.records, format!("{name}. {ttl} IN {rtype} {address}"));
                 }
                 if let Some(name) = names.first().filter(|_| has_reverse) {
-                    add_record(draft, format!("{} {ttl} IN PTR {name}.", value::reverse_name(address)));
+                    let owner = value::reverse_name(address);
+                    add(&mut draft.model.records, format!("{owner} {ttl} IN PTR {name}."));
                 }
-                match is_whole {
-                    true => Outcome::Carried,
-                    false => Outcome::left_over("a word of it is no name that Sixfold takes"),
-                }
+                let is_whole = names.len() == line.arguments().len();
+                require(is_whole, "a word of it is no name that Sixfold takes")
             }
-            ("fallthrough", _) if line.argument().is_empty() => Outcome::Carried,
-            ("fallthrough", _) => Outcome::left_over("give each of these zones its [[upstream.zone]]"),
-            ("ttl", _) => Outcome::differs("names of the file have a TTL of 60 s"),
-            ("no_reverse", _) => Outcome::differs("addresses of the file have reverse names"),
-            ("reload", _) => Outcome::differs("Sixfold reads the file at start and at each reload"),
-            _ => Outcome::left_over(UNKNOWN),
+            ("fallthrough", _) => {
+                require(line.argument().is_empty(), "give each of these zones its [[upstream.zone]]")
+            }
+            ("ttl", _) => Err(Outcome::differs("names of the file have a TTL of 60 s")),
+            ("no_reverse", _) => Err(Outcome::differs("addresses of the file have reverse names")),
+            ("reload", _) => Err(Outcome::differs("Sixfold reads the file at start and at each reload")),
+            _ => Err(UNKNOWN.into()),
         };
-        draft.record(&line.spot, outcome);
+        draft.record(&line.spot, reading);
     }
-}
-
-/// Seconds of a duration as in Go: `1h30m`, `24h`, `90s`.
-fn seconds_of(text: &str) -> Option<u64> {
-    let (mut total, mut digits) = (0_u64, String::new());
-    for c in text.chars() {
-        if c.is_ascii_digit() {
-            digits.push(c);
-            continue;
-        }
-        let unit = match c {
-            'h' => 3600,
-            'm' => 60,
-            's' => 1,
-            _ => return None,
-        };
-        total = total.checked_add(std::mem::take(&mut digits).parse::<u64>().ok()?.checked_mul(unit)?)?;
-    }
-    (digits.is_empty() && !text.is_empty()).then_some(total)
 }

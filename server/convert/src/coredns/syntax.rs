@@ -130,7 +130,7 @@ impl Imports<'_, '_> {
     fn import(&mut self, directive: &Directive, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         self.take_room(directive, depth)?;
         if directive.arguments().len() != 1 {
-            self.draft.record(&directive.spot, Outcome::left_over("imports with arguments are not read"));
+            self.draft.record(&directive.spot, "imports with arguments are not read");
             return Ok(Vec::new());
         }
         let mut inner = Vec::new();
@@ -143,7 +143,7 @@ impl Imports<'_, '_> {
                     }
                 }
                 Err(why) => {
-                    self.draft.record(&directive.spot, Outcome::LeftOver(format!("cannot read it: {why}")));
+                    self.draft.record(&directive.spot, format!("cannot read it: {why}"));
                     return Ok(Vec::new());
                 }
             },
@@ -155,7 +155,7 @@ impl Imports<'_, '_> {
     fn take_room(&mut self, directive: &Directive, depth: usize) -> Result<(), SyntaxError> {
         let Place { file, first, .. } = directive.spot.place;
         let room = self.room.checked_sub(1).filter(|_| depth <= MAX_DEPTH);
-        self.room = room.ok_or(SyntaxError { file, line: first, what: "too many imports".to_owned() })?;
+        self.room = room.ok_or(SyntaxError::new(file, first, "too many imports"))?;
         Ok(())
     }
 }
@@ -222,9 +222,7 @@ impl Parser<'_> {
     fn block(&mut self, depth: usize) -> Result<Vec<Directive>, SyntaxError> {
         let mut directives = Vec::new();
         while let Some(line) = self.lines.get(self.next) {
-            let refuse = |what: &str| {
-                Err(SyntaxError { file: self.file, line: line.place.first, what: what.to_owned() })
-            };
+            let refuse = |what: &str| Err(SyntaxError::new(self.file, line.place.first, what));
             self.next += 1;
             if line.closes {
                 return match depth {
@@ -249,7 +247,7 @@ impl Parser<'_> {
             return Ok(directives);
         }
         let line = self.lines.last().map_or(1, |line| line.place.first);
-        Err(SyntaxError { file: self.file, line, what: "a closing brace is missing at the end".to_owned() })
+        Err(SyntaxError::new(self.file, line, "a closing brace is missing at the end"))
     }
 }
 

@@ -1,15 +1,7 @@
 //! Plugins of CoreDNS that set no key of Sixfold, each with the reason.
 
+use crate::ledger::Known::{self, LeftOver, NoMeaning};
 use crate::value::SERVES_NO_ZONES;
-
-/// Plugins without a meaning for Sixfold.
-pub(super) const NO_MEANING: &[(&str, &str)] = &[
-    ("errors", "Sixfold logs failing upstreams, and counts errors"),
-    ("loop", "the start refuses a forwarder that is the server itself"),
-    ("loadbalance minimal", "Sixfold passes on the records of the upstream"),
-    ("any", "Sixfold passes on the answers of the upstream to ANY"),
-    ("cancel metadata timeouts debug pprof root whoami multisocket", "concerns the process of CoreDNS"),
-];
 
 /// Zones of a block that is there for questions about the server.
 pub(super) const ABOUT_SERVER: [&str; 7] =
@@ -35,17 +27,34 @@ pub(super) const ANSWERED_BEFORE: &str =
 const NO_CLUSTER: &str =
     "Sixfold serves no such names: forward their zones to a CoreDNS that does, with [[upstream.zone]]";
 
-/// Plugins that are lost.
-pub(super) const LEFT_OVER: &[(&str, &str)] = &[
-    ("log", "Sixfold logs no queries"),
-    ("health ready", "see `metrics.listen`, which also serves /livez and /readyz"),
-    ("reload", "Sixfold reads its file again after `sixfold ctl reload` or SIGHUP"),
-    ("dnstap", "write it by hand: `log.dnstap` in sixfold.toml(5)"),
-    ("kubernetes k8s_external etcd route53 azure clouddns", NO_CLUSTER),
-    ("file auto secondary sign transfer dnssec", SERVES_NO_ZONES),
-    ("template", "a response policy zone (`filter.rpz`) can give fixed answers"),
-    ("rewrite", "Sixfold rewrites no questions"),
-    ("header trace tsig view geoip autopath erratic grpc_server", "Sixfold has no such plugin"),
-    ("grpc", "Sixfold forwards over UDP, TCP and TLS"),
-    ("import", "this snippet is not in the file"),
+/// Options of `forward` without an equivalent.
+pub(super) const FORWARD_OPTIONS: &[(&str, Known)] = &[
+    ("prefer_udp", NoMeaning("Sixfold asks over UDP first")),
+    (
+        "expire max_fails health_check failfast_all_unhealthy_upstreams max_idle_conns",
+        NoMeaning("Sixfold probes forwarders that fail, and keeps connections as long as they are used"),
+    ),
+];
+
+/// Plugins without an equivalent.
+pub(super) const PLUGINS: &[(&str, Known)] = &[
+    ("errors", NoMeaning("Sixfold logs failing upstreams, and counts errors")),
+    ("loop", NoMeaning("the start refuses a forwarder that is the server itself")),
+    ("loadbalance minimal", NoMeaning("Sixfold passes on the records of the upstream")),
+    ("any", NoMeaning("Sixfold passes on the answers of the upstream to ANY")),
+    (
+        "cancel metadata timeouts debug pprof root whoami multisocket",
+        NoMeaning("concerns the process of CoreDNS"),
+    ),
+    ("log", LeftOver("Sixfold logs no queries")),
+    ("health ready", LeftOver("see `metrics.listen`, which also serves /livez and /readyz")),
+    ("reload", LeftOver("Sixfold reads its file again after `sixfold ctl reload` or SIGHUP")),
+    ("dnstap", LeftOver("write it by hand: `log.dnstap` in sixfold.toml(5)")),
+    ("kubernetes k8s_external etcd route53 azure clouddns", LeftOver(NO_CLUSTER)),
+    ("file auto secondary sign transfer dnssec", LeftOver(SERVES_NO_ZONES)),
+    ("template", LeftOver("a response policy zone (`filter.rpz`) can give fixed answers")),
+    ("rewrite", LeftOver("Sixfold rewrites no questions")),
+    ("header trace tsig view geoip autopath erratic grpc_server", LeftOver("Sixfold has no such plugin")),
+    ("grpc", LeftOver("Sixfold forwards over UDP, TCP and TLS")),
+    ("import", LeftOver("this snippet is not in the file")),
 ];

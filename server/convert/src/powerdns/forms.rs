@@ -3,7 +3,7 @@
 use super::Setting;
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Place, Spot};
+use crate::ledger::{Place, Spot};
 use crate::sources::Sources;
 
 /// Parses a file, and those of its `include-dir`.
@@ -41,18 +41,10 @@ pub(super) fn parse(
         let setting = Setting { spot, name, value: value.trim().to_owned(), is_added };
         // The files of the folder come after all lines of this one.
         if setting.name == "include-dir" && !setting.value.is_empty() {
-            match sources.folder(file, &setting.value, ".conf") {
-                Ok(files) => {
-                    draft.record(&setting.spot, Outcome::Carried);
-                    for (file, text) in files {
-                        // A folder of an included file is not read: PowerDNS reads one level, too.
-                        let inner = parse(&text, file, sources, draft)?;
-                        settings.extend(inner);
-                    }
-                }
-                Err(why) => {
-                    draft.record(&setting.spot, Outcome::LeftOver(format!("cannot read *.conf in it: {why}")))
-                }
+            let files = sources.folder(file, &setting.value, ".conf");
+            for (file, text) in draft.take_files(&setting.spot, files, "*.conf in it") {
+                // A folder of an included file is not read: PowerDNS reads one level, too.
+                settings.extend(parse(&text, file, sources, draft)?);
             }
             continue;
         }

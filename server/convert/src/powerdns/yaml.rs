@@ -78,21 +78,14 @@ pub(super) fn parse(
     let root = reader.document().map_err(|error| SyntaxError { file, ..error })?;
     let (mut settings, mut folders) = (Vec::new(), Vec::new());
     let Value::Map(sections) = root.value else {
-        return Err(SyntaxError {
-            file,
-            line: root.first,
-            what: "the settings are no map of sections".to_owned(),
-        });
+        return Err(SyntaxError::new(file, root.first, "the settings are no map of sections"));
     };
     for (section, content) in sections {
         let name = section.value.text();
         let place = |first, last| Place { file, first, last };
         let spot = Spot { place: place(section.first, section.first), text: format!("{name}:") };
         let Value::Map(keys) = content.value else {
-            draft.record(
-                &Spot { place: place(section.first, content.last), ..spot },
-                Outcome::left_over("this is no section"),
-            );
+            draft.record(&Spot { place: place(section.first, content.last), ..spot }, "this is no section");
             continue;
         };
         draft.record(&spot, Outcome::Carried);
@@ -111,14 +104,9 @@ pub(super) fn parse(
         }
     }
     for (spot, folder) in folders {
-        match sources.folder(file, &folder, ".yml") {
-            Ok(files) => {
-                draft.record(&spot, Outcome::Carried);
-                for (file, text) in files {
-                    settings.extend(parse(&text, file, sources, draft)?);
-                }
-            }
-            Err(why) => draft.record(&spot, Outcome::LeftOver(format!("cannot read *.yml in it: {why}"))),
+        let files = sources.folder(file, &folder, ".yml");
+        for (file, text) in draft.take_files(&spot, files, "*.yml in it") {
+            settings.extend(parse(&text, file, sources, draft)?);
         }
     }
     Ok(settings)
@@ -191,10 +179,8 @@ impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<(Event<'a>, Span), SyntaxError> {
         match self.events.next_event() {
             Some(Ok(event)) => Ok(event),
-            Some(Err(error)) => {
-                Err(SyntaxError { file: 0, line: error.marker().line(), what: error.info().to_owned() })
-            }
-            None => Err(SyntaxError { file: 0, line: 1, what: "the document has no end".to_owned() }),
+            Some(Err(error)) => Err(SyntaxError::new(0, error.marker().line(), error.info())),
+            None => Err(SyntaxError::new(0, 1, "the document has no end")),
         }
     }
 
@@ -204,11 +190,7 @@ impl<'a> Reader<'a> {
             match event {
                 Event::StreamStart | Event::DocumentStart(_) => {}
                 Event::StreamEnd | Event::DocumentEnd => {
-                    return Err(SyntaxError {
-                        file: 0,
-                        line: span.start.line(),
-                        what: "the document is empty".to_owned(),
-                    });
+                    return Err(SyntaxError::new(0, span.start.line(), "the document is empty"));
                 }
                 event => return self.node(event, span, 0),
             }
@@ -218,7 +200,7 @@ impl<'a> Reader<'a> {
     fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, SyntaxError> {
         let first = span.start.line();
         self.nodes += 1;
-        let refuse = |what: &str| Err(SyntaxError { file: 0, line: first, what: what.to_owned() });
+        let refuse = |what: &str| Err(SyntaxError::new(0, first, what));
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
             return refuse("the values are nested too deeply or too many");
         }

@@ -25,11 +25,11 @@ impl AboutItself {
             "nsid" => &mut self.nsid,
             "version" => &mut self.version,
             key @ ("hide-identity" | "hide-version") => {
-                let hides = match key {
-                    "hide-identity" => &mut self.hides_identity,
-                    _ => &mut self.hides_version,
-                };
-                *hides = value::yes_no(attribute.value()) == Some(true);
+                let hides = value::yes_no(attribute.value()) == Some(true);
+                match key {
+                    "hide-identity" => self.hides_identity = hides,
+                    _ => self.hides_version = hides,
+                }
                 draft.record(&attribute.spot, Outcome::Carried);
                 return true;
             }
@@ -51,10 +51,10 @@ impl AboutItself {
         if let Some(attribute) = &self.identity {
             match attribute.value() {
                 _ if self.hides_identity => {
-                    draft
-                        .record(&attribute.spot, Outcome::NoMeaning("`hide-identity` refuses the questions"));
+                    let why = "`hide-identity` refuses the questions";
+                    draft.record(&attribute.spot, Outcome::NoMeaning(why));
                 }
-                "" => draft.record(&attribute.spot, Outcome::left_over(NAME_OF_MACHINE)),
+                "" => draft.record(&attribute.spot, NAME_OF_MACHINE),
                 text => {
                     let has_own = matches!(&nsid, Some((_, Ok(_))));
                     identity.tell(&attribute.spot, text, (!has_own).then_some("NSID"));
@@ -63,17 +63,17 @@ impl AboutItself {
         }
         match nsid {
             Some((attribute, Ok(text))) => identity.tell(&attribute.spot, &text, None),
-            Some((attribute, Err(why))) => draft.record(&attribute.spot, Outcome::left_over(why)),
+            Some((attribute, Err(why))) => draft.record(&attribute.spot, why),
             None => {}
         }
         identity.finish(draft);
         if let Some(attribute) = &self.version {
-            let outcome = match attribute.value() {
-                _ if self.hides_version => Outcome::NoMeaning("`hide-version` refuses the questions"),
-                "" => Outcome::NoMeaning("Unbound tells its own version"),
+            let reading = match attribute.value() {
+                _ if self.hides_version => Err(Outcome::NoMeaning("`hide-version` refuses the questions")),
+                "" => Err(Outcome::NoMeaning("Unbound tells its own version")),
                 text => set_version(text, draft),
             };
-            draft.record(&attribute.spot, outcome);
+            draft.record(&attribute.spot, reading);
         }
     }
 }

@@ -9,7 +9,7 @@ mod zones;
 
 use crate::SyntaxError;
 use crate::draft::Draft;
-use crate::ledger::{Outcome, UNKNOWN, find_row};
+use crate::ledger::{Outcome, Reading, UNKNOWN, differs_if, known, require};
 use crate::model::Endpoint;
 use crate::sources::Sources;
 use crate::value;
@@ -59,10 +59,8 @@ pub(crate) fn read(text: &str, sources: &mut Sources<'_>, draft: &mut Draft) -> 
             "auth-zone" => served_zone(clause, draft),
             "rpz" => policy(clause, &mut server, draft),
             name => {
-                let outcome = find_row(vocabulary::CLAUSES, name);
-                let outcome = outcome.map_or(Outcome::left_over(UNKNOWN), vocabulary::Known::outcome);
                 for attribute in &clause.attributes {
-                    draft.record(&attribute.spot, outcome.clone());
+                    draft.record(&attribute.spot, known(vocabulary::CLAUSES, name));
                 }
             }
         }
@@ -80,52 +78,18 @@ fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
             .any(|key| clause.value(key) == Some("yes"));
     let mut endpoints = Vec::new();
     for attribute in &clause.attributes {
-        let value = attribute.value();
-        let outcome = match attribute.key.as_str() {
-            "name" if name.is_some() => Outcome::Carried,
-            "name" => Outcome::left_over("Sixfold takes no such name"),
-            "forward-addr" | "stub-addr" => match forwarder(value, is_tls) {
-                Ok(endpoint) => {
-                    endpoints.push(endpoint);
-                    match clause.name {
-                        "stub-zone" => Outcome::differs("Sixfold follows no delegations below the zone"),
-                        _ => Outcome::Carried,
-                    }
-                }
-                Err(why) => {
-                    if let Some(name) = name.clone().filter(|_| is_tls) {
-                        draft.model.lost_tls.push((name, attribute.spot.clone()));
-                    }
-                    Outcome::left_over(why)
-                }
-            },
-            "forward-host" | "stub-host" => {
-                if let Some(name) = name.clone().filter(|_| is_tls) {
-                    draft.model.lost_tls.push((name, attribute.spot.clone()));
-                }
-                Outcome::left_over("Sixfold takes addresses of forwarders, not names")
-            }
-            "forward-first" | "stub-first" | "stub-prime" if value == "no" => Outcome::Carried,
-            "forward-first" | "stub-first" => {
-                Outcome::left_over("Sixfold does not resolve names itself when the forwarders fail")
-            }
-            "forward-tcp-upstream" if value == "yes" && name.as_deref() == Some(".") => {
-                draft.model.uses_tcp = true;
-                Outcome::differs("`upstream.transport` is for all zones")
-            }
-            "forward-no-cache" | "stub-no-cache" if value == "yes" => {
-                Outcome::left_over("Sixfold caches the answers of all zones or of none")
-            }
-            _ if value == "no" => Outcome::NoMeaning("the value is the default"),
-            key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => Outcome::Carried,
-            _ => Outcome::left_over(UNKNOWN),
-        };
-        draft.record(&attribute.spot, outcome);
+        let reading = zone_attribute(attribute, name.as_deref(), is_tls, &mut endpoints, draft);
+        let is_server =
+            matches!(&*attribute.key, "forward-addr" | "stub-addr" | "forward-host" | "stub-host");
+        if let (Err(Outcome::LeftOver(_)), Some(name), true) = (&reading, &name, is_tls && is_server) {
+            draft.model.lost_tls.push((name.clone(), attribute.spot.clone()));
+        }
+        draft.record(&attribute.spot, reading);
     }
     let names_servers =
         clause.attributes.iter().any(|one| one.key.ends_with("-addr") || one.key.ends_with("-host"));
     if name.is_none() || !names_servers {
-        draft.record(&clause.spot, Outcome::left_over("a zone needs the addresses of its forwarders"));
+        draft.record(&clause.spot, "a zone needs the addresses of its forwarders");
     }
     // A zone whose forwarders are all lost, or that never had any, stays without forwarders: its names must not go to others.
     if let Some(name) = name {
@@ -133,6 +97,39 @@ fn zone(clause: &Clause, all_tls: bool, draft: &mut Draft) {
             draft.model.select = Some("fastest");
         }
         draft.model.forward(&name, endpoints);
+    }
+}
+
+/// Reads an attribute of a zone with forwarders, and adds its server to these.
+fn zone_attribute(
+    attribute: &Attribute,
+    zone: Option<&str>,
+    is_tls: bool,
+    endpoints: &mut Vec<Endpoint>,
+    draft: &mut Draft,
+) -> Reading {
+    let value = attribute.value();
+    match attribute.key.as_str() {
+        "name" => require(zone.is_some(), "Sixfold takes no such name"),
+        key @ ("forward-addr" | "stub-addr") => {
+            endpoints.push(forwarder(value, is_tls)?);
+            differs_if(key == "stub-addr", "Sixfold follows no delegations below the zone")
+        }
+        "forward-host" | "stub-host" => Err("Sixfold takes addresses of forwarders, not names".into()),
+        "forward-first" | "stub-first" | "stub-prime" if value == "no" => Ok(()),
+        "forward-first" | "stub-first" => {
+            Err("Sixfold does not resolve names itself when the forwarders fail".into())
+        }
+        "forward-tcp-upstream" if value == "yes" && zone == Some(".") => {
+            draft.model.uses_tcp = true;
+            Err(Outcome::differs("`upstream.transport` is for all zones"))
+        }
+        "forward-no-cache" | "stub-no-cache" if value == "yes" => {
+            Err("Sixfold caches the answers of all zones or of none".into())
+        }
+        _ if value == "no" => Err(Outcome::NoMeaning("the value is the default")),
+        key if key.ends_with("-tls-upstream") || key.ends_with("-ssl-upstream") => Ok(()),
+        _ => Err(UNKNOWN.into()),
     }
 }
 
@@ -206,10 +203,4 @@ fn address(text: &str, default_port: u16) -> Option<Endpoint> {
         Some((host, port)) => value::endpoint(host, port.parse().ok()?),
         None => value::endpoint(text, default_port),
     }
-}
-
-/// Outcome of an attribute of `server` without an equivalent.
-fn known(attribute: &Attribute) -> Outcome {
-    find_row(vocabulary::SERVER, &attribute.key)
-        .map_or(Outcome::left_over(UNKNOWN), vocabulary::Known::outcome)
 }

@@ -3,11 +3,11 @@
 use super::identity::AboutItself;
 use super::syntax::Attribute;
 use super::zones::LocalZones;
-use super::{address, known};
+use super::{address, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Spot, UNKNOWN};
-use crate::model::{Allowed, Endpoint, Rule, add};
+use crate::ledger::{Outcome, Reading, Spot, UNKNOWN, differs_if, outcome, require};
+use crate::model::{Endpoint, Rule, add};
 use crate::network::Network;
 use crate::source_ports::add_source;
 use crate::value::{self, range};
@@ -67,226 +67,156 @@ impl Server {
         if self.about_itself.read(attribute, draft) {
             return;
         }
-        let outcome = self
-            .read_dns64(attribute)
-            .or_else(|| self.read_access(attribute, draft))
-            .or_else(|| self.read_cache(attribute, draft))
-            .or_else(|| self.read_limits(attribute, draft))
-            .or_else(|| self.read_tls(attribute, draft))
-            .or_else(|| self.zones.read(attribute, draft))
-            .unwrap_or_else(|| known(attribute));
-        draft.record(&attribute.spot, outcome);
+        let reading = self.read_one(attribute, draft);
+        draft.record(&attribute.spot, outcome(reading, vocabulary::SERVER, &attribute.key));
     }
 
-    fn read_dns64(&mut self, attribute: &Attribute) -> Option<Outcome> {
+    fn read_one(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
+        Ok(self.read_dns64(attribute)?
+            || self.read_access(attribute, draft)?
+            || self.read_cache(attribute, draft)?
+            || self.read_limits(attribute, draft)?
+            || self.read_tls(attribute, draft)
+            || self.zones.read(attribute, draft)?)
+    }
+
+    fn read_dns64(&mut self, attribute: &Attribute) -> Reading<bool> {
         let value = attribute.value();
-        Some(match attribute.key.as_str() {
+        match attribute.key.as_str() {
             "module-config" => {
                 self.modules = Some((value.to_owned(), attribute.spot.clone()));
                 let other = value
                     .split_whitespace()
                     .find(|module| !matches!(*module, "dns64" | "iterator" | "validator" | "respip"));
-                match other {
-                    Some(other) => Outcome::LeftOver(format!("Sixfold has no module `{other}`")),
-                    None if value.contains("validator") => Outcome::left_over(value::NO_VALIDATION),
-                    None => Outcome::Carried,
+                if let Some(other) = other {
+                    return Err(format!("Sixfold has no module `{other}`").into());
                 }
+                require(!value.contains("validator"), value::NO_VALIDATION)?;
             }
-            "dns64-prefix" => match value::prefix(value) {
-                Ok(_) => {
-                    self.prefix = Some((value.to_owned(), attribute.spot.clone()));
-                    Outcome::Carried
-                }
-                Err(why) => {
-                    self.has_bad_prefix = true;
-                    Outcome::LeftOver(why)
-                }
-            },
-            "dns64-synthall" => {
-                self.synthesizes_all = value == "yes";
-                Outcome::Carried
+            "dns64-prefix" => {
+                self.has_bad_prefix |= value::prefix(value).is_err();
+                value::prefix(value)?;
+                self.prefix = Some((value.to_owned(), attribute.spot.clone()));
             }
-            "dns64-ignore-aaaa" => match value::name(value) {
-                Some(name) => {
-                    add(&mut self.ignored, name);
-                    Outcome::differs(
-                        "Unbound gives the AAAA records of a name that has no A records, and Sixfold does not",
-                    )
-                }
-                None => Outcome::left_over("Sixfold takes no such name"),
-            },
-            "do-nat64" => {
-                self.nat64 = (value == "yes").then(|| attribute.spot.clone());
-                Outcome::Carried
+            "dns64-synthall" => self.synthesizes_all = value == "yes",
+            "dns64-ignore-aaaa" => {
+                add(&mut self.ignored, value::taken_name(value)?);
+                return Err(Outcome::differs(
+                    "Unbound gives the AAAA records of a name that has no A records, and Sixfold does not",
+                ));
             }
-            "nat64-prefix" => {
-                self.nat64_prefix = Some(value.to_owned());
-                Outcome::Carried
-            }
-            _ => return None,
-        })
+            "do-nat64" => self.nat64 = (value == "yes").then(|| attribute.spot.clone()),
+            "nat64-prefix" => self.nat64_prefix = Some(value.to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_access(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
-        let value = attribute.value();
-        Some(match attribute.key.as_str() {
+    fn read_access(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
+        let (value, model) = (attribute.value(), &mut draft.model);
+        match attribute.key.as_str() {
             "interface" | "ip-address" => {
                 self.interfaces.push((value.to_owned(), attribute.spot.clone()));
-                match address(value, 53) {
-                    Some(_) => Outcome::Carried,
-                    None => Outcome::left_over("write the addresses of the interface"),
-                }
+                require(address(value, 53).is_some(), "write the addresses of the interface")?;
             }
-            "interface-automatic" if value == "no" => Outcome::Carried,
+            "interface-automatic" if value == "no" => {}
             "interface-automatic" => {
                 self.interfaces.extend(["0.0.0.0", "::"].map(|all| (all.to_owned(), attribute.spot.clone())));
-                Outcome::Carried
             }
-            "port" => {
-                self.port = value.parse().ok();
-                Outcome::Carried
-            }
-            "do-ip4" => {
-                self.without_v4 = value == "no";
-                Outcome::Carried
-            }
-            "do-ip6" => {
-                self.without_v6 = value == "no";
-                Outcome::Carried
-            }
-            "do-udp" | "do-tcp" if value == "yes" => Outcome::Carried,
-            "do-udp" | "do-tcp" => Outcome::left_over("Sixfold always listens on UDP and TCP"),
-            "tcp-upstream" => {
-                draft.model.uses_tcp = value == "yes";
-                Outcome::Carried
-            }
-            "use-caps-for-id" => {
-                draft.model.mix_case = (value == "no").then_some(false);
-                Outcome::Carried
-            }
-            "outgoing-interface" => add_source(&mut draft.model.sources, value),
-            "outgoing-port-avoid" => draft.model.source_ports.avoid(value, &attribute.spot),
-            "outgoing-port-permit" => draft.model.source_ports.permit(value),
-            "udp-upstream-without-downstream" => Outcome::NoMeaning("Sixfold always listens on UDP and TCP"),
-            "access-control" => self.read_access_control(attribute),
-            "access-control-view" => match (Network::parse(value), attribute.values.get(1)) {
-                (Some(network), Some(view)) => {
-                    self.views.push((network, view.clone()));
-                    Outcome::Carried
-                }
-                _ => Outcome::left_over("this is not a network with the name of a view"),
-            },
-            "proxy-protocol-port" => {
-                Outcome::left_over("name the networks of the proxies in `server.proxy-from`")
+            "port" => self.port = value.parse().ok(),
+            "do-ip4" => self.without_v4 = value == "no",
+            "do-ip6" => self.without_v6 = value == "no",
+            "do-udp" | "do-tcp" => require(value == "yes", "Sixfold always listens on UDP and TCP")?,
+            "tcp-upstream" => model.uses_tcp = value == "yes",
+            "use-caps-for-id" => model.mix_case = (value == "no").then_some(false),
+            "outgoing-interface" => add_source(&mut model.sources, value)?,
+            "outgoing-port-avoid" => model.source_ports.avoid(value, &attribute.spot)?,
+            "outgoing-port-permit" => model.source_ports.permit(value)?,
+            "access-control" => self.read_access_control(attribute)?,
+            "access-control-view" => {
+                let view = Network::parse(value).zip(attribute.values.get(1).cloned());
+                self.views.push(view.ok_or("this is not a network with the name of a view")?);
             }
             "directory" => {
                 self.directory = Some(value.to_owned());
-                Outcome::NoMeaning("names the folder of relative paths")
+                return Err(Outcome::NoMeaning("names the folder of relative paths"));
             }
-            _ => return None,
-        })
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_access_control(&mut self, attribute: &Attribute) -> Outcome {
-        let action = attribute.values.get(1).map_or("", String::as_str);
-        let Some(network) = Network::parse(attribute.value()) else {
-            return Outcome::left_over("this is not a network");
-        };
-        let (is_allowed, outcome) = match action {
-            "allow" | "allow_snoop" | "allow_setrd" => (true, Outcome::Carried),
-            "allow_cookie" => (true, Outcome::differs("Sixfold asks nobody for a cookie")),
-            "refuse" => (false, Outcome::Carried),
-            "deny" => (false, Outcome::differs("these clients get REFUSED, not silence")),
-            "refuse_non_local" | "deny_non_local" => (
-                false,
-                Outcome::left_over("Sixfold serves its local data to the clients in `server.allow` only"),
-            ),
-            _ => return Outcome::left_over(UNKNOWN),
+    fn read_access_control(&mut self, attribute: &Attribute) -> Reading {
+        let network = Network::parse(attribute.value()).ok_or("this is not a network")?;
+        let (is_allowed, reading) = match attribute.values.get(1).map_or("", String::as_str) {
+            "allow" | "allow_snoop" | "allow_setrd" => (true, Ok(())),
+            "allow_cookie" => (true, Err(Outcome::differs("Sixfold asks nobody for a cookie"))),
+            "refuse" => (false, Ok(())),
+            "deny" => (false, Err(Outcome::differs("these clients get REFUSED, not silence"))),
+            "refuse_non_local" | "deny_non_local" => {
+                (false, Err("Sixfold serves its local data to the clients in `server.allow` only".into()))
+            }
+            _ => return Err(UNKNOWN.into()),
         };
         self.access.push((network, is_allowed));
-        outcome
+        reading
     }
 
-    fn read_cache(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
-        let (value, cache) = (attribute.value(), &mut draft.model.cache);
-        Some(match attribute.key.as_str() {
-            "msg-cache-size" | "rrset-cache-size" => {
-                let key = if attribute.key == "msg-cache-size" {
-                    &mut self.message_cache
-                } else {
-                    &mut self.rrset_cache
-                };
-                *key = value::octets(value);
+    fn read_cache(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
+        let (value, model) = (attribute.value(), &mut draft.model);
+        match attribute.key.as_str() {
+            key @ ("msg-cache-size" | "rrset-cache-size") => {
+                let octets = value::octets(value);
                 self.cache_spot = Some(attribute.spot.clone());
                 match key {
-                    Some(_) => {
-                        Outcome::differs("`cache.size` is the sum of both caches, and is reserved at start")
-                    }
-                    None => Outcome::left_over("this is not a size"),
+                    "msg-cache-size" => self.message_cache = octets,
+                    _ => self.rrset_cache = octets,
                 }
+                octets.ok_or("this is not a size")?;
+                return Err(Outcome::differs(
+                    "`cache.size` is the sum of both caches, and is reserved at start",
+                ));
             }
-            "cache-max-ttl" => value::set_number(&mut cache.max_ttl, value, range::TTL),
-            "cache-min-ttl" => value::set_number(&mut cache.min_ttl, value, range::TTL),
-            "cache-max-negative-ttl" => value::set_number(&mut cache.max_negative_ttl, value, range::TTL),
-            "cache-min-negative-ttl" => {
-                Outcome::left_over("`cache.min-ttl` is for positive and negative answers at once")
+            "cache-max-ttl" => value::set_number(&mut model.cache.max_ttl, value, range::TTL)?,
+            "cache-min-ttl" => value::set_number(&mut model.cache.min_ttl, value, range::TTL)?,
+            "cache-max-negative-ttl" => {
+                value::set_number(&mut model.cache.max_negative_ttl, value, range::TTL)?
             }
-            "prefetch" => {
-                cache.prefetch = value::yes_no(value);
-                Outcome::Carried
-            }
+            "prefetch" => model.cache.prefetch = value::yes_no(value),
             "serve-expired" => {
                 self.serves_expired = value == "yes";
-                match self.serves_expired {
-                    true => Outcome::differs(
-                        "Sixfold answers with expired data only if the upstreams fail or take 1.8 s",
-                    ),
-                    false => Outcome::Carried,
-                }
+                let how = "Sixfold answers with expired data only if the upstreams fail or take 1.8 s";
+                differs_if(self.serves_expired, how)?;
             }
-            "serve-expired-ttl" => value::set_number(&mut self.expired_ttl, value, range::TTL),
-            "edns-buffer-size" | "max-udp-size" => match value.parse::<u64>() {
-                Ok(size) => {
-                    let smaller = draft.model.udp_size.map_or(size, |known| known.min(size));
-                    value::set(&mut draft.model.udp_size, smaller, range::UDP_SIZE)
-                }
-                Err(_) => Outcome::left_over("this is not a number"),
-            },
+            "serve-expired-ttl" => value::set_number(&mut self.expired_ttl, value, range::TTL)?,
+            "edns-buffer-size" | "max-udp-size" => value::set_udp_size(&mut model.udp_size, value)?,
             "answer-cookie" => {
-                draft.model.cookies = value::yes_no(value);
-                Outcome::differs("`edns.cookies` is for clients and upstreams at once")
+                model.cookies = value::yes_no(value);
+                return Err(Outcome::differs("`edns.cookies` is for clients and upstreams at once"));
             }
-            "cookie-secret" if value.len() == 32 => {
-                add(&mut draft.model.cookie_secrets, value.to_owned());
-                Outcome::Carried
-            }
-            _ => return None,
-        })
+            "cookie-secret" if value.len() == 32 => add(&mut model.cookie_secrets, value.to_owned()),
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_limits(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+    fn read_limits(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
         let (value, limits) = (attribute.value(), &mut draft.model.limits);
-        Some(match attribute.key.as_str() {
-            "num-threads" => value::set_number(&mut draft.model.workers, value, range::WORKERS),
-            "num-queries-per-thread" => value::set_number(&mut limits.pending, value, range::COUNT),
-            "incoming-num-tcp" => value::set_number(&mut self.tcp_per_thread, value, range::COUNT),
-            "tcp-idle-timeout" => value::set_number(&mut limits.tcp_idle_ms, value, range::TCP_IDLE_MS),
+        match attribute.key.as_str() {
+            "num-threads" => value::set_number(&mut draft.model.workers, value, range::WORKERS)?,
+            "num-queries-per-thread" => value::set_number(&mut limits.pending, value, range::COUNT)?,
+            "incoming-num-tcp" => value::set_number(&mut self.tcp_per_thread, value, range::COUNT)?,
+            "tcp-idle-timeout" => value::set_number(&mut limits.tcp_idle_ms, value, range::TCP_IDLE_MS)?,
             "ip-ratelimit" => value::but(
                 value::set_number(&mut limits.queries_per_client, value, range::RATE),
                 "Sixfold counts IPv6 clients by /64",
-            ),
-            "tcp-connection-limit" => {
-                Outcome::left_over("see `limits.tcp-per-client`, one number for all clients")
-            }
-            "outbound-msg-retry" => {
-                Outcome::left_over("see `upstream.tries`, which counts the tries over all forwarders")
-            }
-            "unknown-server-time-limit" => Outcome::left_over("see `upstream.timeout`"),
-            _ => return None,
-        })
+            )?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_tls(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+    fn read_tls(&mut self, attribute: &Attribute, draft: &mut Draft) -> bool {
         let (value, model) = (attribute.value(), &mut draft.model);
         let port = || value.parse::<u16>().ok();
         let ports = &mut self.encrypted;
@@ -299,16 +229,19 @@ impl Server {
                 ports.tls = port().into_iter().chain(others).collect();
             }
             "tls-additional-port" | "additional-tls-port" => ports.tls.extend(port()),
-            "https-port" => ports.https = port()?,
+            "https-port" => match port() {
+                Some(port) => ports.https = port,
+                None => return false,
+            },
             "quic-port" => ports.quic = port(),
             "http-endpoint" => model.tls.doh_path = Some(value.to_owned()),
             "tls-cert-bundle" | "ssl-cert-bundle" => model.tls_ca = Some(value.to_owned()),
             // `forward-zone` and `stub-zone` know the first two; the anchors of the system are the default.
             "tls-upstream" | "ssl-upstream" | "tls-system-cert" | "tls-win-cert" => {}
             "ip-freebind" | "ip-transparent" => model.freebind |= value == "yes",
-            _ => return None,
+            _ => return false,
         }
-        Some(Outcome::Carried)
+        true
     }
 
     /// Sets what several attributes decide together.
@@ -321,26 +254,13 @@ impl Server {
             ["127.0.0.0/8", "::1/128"].map(|text| (Network::parse(text).expect("a network"), true)).to_vec();
         access.entries.append(&mut self.access);
         self.keep_clients(&mut access);
-        match access.allowed() {
-            Some(allowed) => draft.model.allow = Some(allowed),
-            None => {
-                draft.model.allow = Some(vec![Allowed::Local]);
-                let why = "the list is too long: `server.allow` takes 1024 networks";
-                draft.record(&Spot::line(1, "access-control"), Outcome::left_over(why));
-            }
-        }
+        draft.allow(access.allowed(), "access-control", "the list is");
         self.finish_dns64(draft);
         self.finish_cache(draft);
         for (file, spot) in std::mem::take(&mut self.policy_files) {
-            match &self.directory {
-                _ if file.starts_with('/') => add(&mut draft.model.rpz, file),
-                Some(directory) => {
-                    add(&mut draft.model.rpz, format!("{}/{file}", directory.trim_end_matches('/')))
-                }
-                None => draft.record(
-                    &spot,
-                    Outcome::left_over("the path of its file is relative, and there is no `directory`"),
-                ),
+            match value::path_in(self.directory.as_deref(), &file) {
+                Ok(path) => add(&mut draft.model.rpz, path),
+                Err(why) => draft.record(&spot, why),
             }
         }
         self.zones.finish(draft);
@@ -399,7 +319,7 @@ impl Server {
             }
         }
         for spot in lost {
-            draft.record(&spot, Outcome::left_over(value::NO_CERTIFICATE));
+            draft.record(&spot, value::NO_CERTIFICATE);
         }
     }
 
@@ -417,8 +337,7 @@ impl Server {
                 dns64.prefixes = vec![prefix];
             }
             if !is_on {
-                let why = "no effect without the module dns64 in `module-config`";
-                draft.record(spot, Outcome::left_over(why));
+                draft.record(spot, "no effect without the module dns64 in `module-config`");
             }
         }
         let dns64 = &mut draft.model.dns64;
@@ -434,7 +353,7 @@ impl Server {
         if let Some(spot) = &self.nat64 {
             match self.nat64_prefix.as_deref().map_or(Ok(dns64.prefixes[0]), value::prefix) {
                 Ok(prefix) => draft.model.via_nat64 = Some(prefix),
-                Err(why) => draft.record(spot, Outcome::LeftOver(why)),
+                Err(why) => draft.record(spot, why),
             }
         }
     }
@@ -452,15 +371,12 @@ impl Server {
             // The default of each is 4 MiB.
             let octets =
                 self.message_cache.unwrap_or(4 << 20).saturating_add(self.rrset_cache.unwrap_or(4 << 20));
-            value::set_cache(&mut cache.octets, octets);
+            _ = value::set_cache(&mut cache.octets, octets);
         }
         let threads = draft.model.workers.unwrap_or(1);
         if let Some(connections) = self.tcp_per_thread {
-            value::set(
-                &mut draft.model.limits.tcp_connections,
-                connections.saturating_mul(threads),
-                range::COUNT,
-            );
+            let connections = connections.saturating_mul(threads);
+            _ = value::set(&mut draft.model.limits.tcp_connections, connections, range::COUNT);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! place of their `include`.
 
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Place, Spot};
+use crate::ledger::{Place, Spot};
 use crate::sources::Sources;
 
 /// Names of clauses.
@@ -78,7 +78,7 @@ pub(super) fn parse(
             }
             match clauses.last_mut() {
                 Some(clause) if !key.is_empty() => clause.attributes.push(Attribute { spot, key, values }),
-                _ => draft.record(&spot, Outcome::left_over("this stands in no clause")),
+                _ => draft.record(&spot, "this stands in no clause"),
             }
         }
     }
@@ -92,14 +92,9 @@ fn include(
     sources: &mut Sources<'_>,
     draft: &mut Draft,
 ) {
-    match sources.include(spot.place.file, pattern, depth) {
-        Ok(files) => {
-            draft.record(spot, Outcome::Carried);
-            for (file, text) in files {
-                parse(&text, file, depth + 1, clauses, sources, draft);
-            }
-        }
-        Err(why) => draft.record(spot, Outcome::LeftOver(format!("cannot read it: {why}"))),
+    let files = sources.include(spot.place.file, pattern, depth);
+    for (file, text) in draft.take_files(spot, files, "it") {
+        parse(&text, file, depth + 1, clauses, sources, draft);
     }
 }
 

@@ -1,26 +1,6 @@
 //! Attributes of Unbound that set no key of Sixfold, each with the reason.
 
-use crate::ledger::Outcome;
-
-/// Reason why an attribute sets no key.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Known {
-    /// Nothing is lost.
-    NoMeaning(&'static str),
-    /// Something is lost.
-    LeftOver(&'static str),
-}
-
-impl Known {
-    pub(super) fn outcome(self) -> Outcome {
-        match self {
-            Known::NoMeaning(why) => Outcome::NoMeaning(why),
-            Known::LeftOver(why) => Outcome::left_over(why),
-        }
-    }
-}
-
-use Known::{LeftOver, NoMeaning};
+use crate::ledger::Known::{self, LeftOver, NoMeaning};
 
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
@@ -38,6 +18,12 @@ pub(super) const CLAUSES: &[(&str, Known)] = &[
 
 /// Attributes of the clause `server`.
 pub(super) const SERVER: &[(&str, Known)] = &[
+    ("udp-upstream-without-downstream", NoMeaning("Sixfold always listens on UDP and TCP")),
+    ("proxy-protocol-port", LeftOver("name the networks of the proxies in `server.proxy-from`")),
+    ("cache-min-negative-ttl", LeftOver("`cache.min-ttl` is for positive and negative answers at once")),
+    ("tcp-connection-limit", LeftOver("see `limits.tcp-per-client`, one number for all clients")),
+    ("outbound-msg-retry", LeftOver("see `upstream.tries`, which counts the tries over all forwarders")),
+    ("unknown-server-time-limit", LeftOver("see `upstream.timeout`")),
     (
         "verbosity statistics-interval statistics-cumulative extended-statistics shm-enable shm-key log-time-ascii log-identity \
          log-local-actions log-servfail log-destaddr use-syslog use-systemd logfile do-daemonize pidfile chroot username \

@@ -7,7 +7,7 @@
 use super::syntax::Attribute;
 use crate::draft::Draft;
 use crate::empty_zones;
-use crate::ledger::{Outcome, Spot, UNKNOWN};
+use crate::ledger::{Outcome, Reading, Spot, UNKNOWN};
 use crate::model::add;
 use crate::value;
 use std::collections::HashSet;
@@ -32,39 +32,26 @@ pub(super) struct LocalZones {
 
 impl LocalZones {
     /// Reads an attribute, if it is about local zones.
-    pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) -> Option<Outcome> {
+    pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
         let value = attribute.value();
-        Some(match attribute.key.as_str() {
+        match attribute.key.as_str() {
             "local-zone" => {
                 let kind = attribute.values.get(1).map_or("", String::as_str);
-                match value::name(value) {
-                    Some(zone) => self.read_zone(zone, kind, &attribute.spot, draft),
-                    None => Outcome::left_over("Sixfold takes no such name"),
-                }
+                self.read_zone(value::taken_name(value)?, kind, &attribute.spot, draft)?;
             }
-            "local-data" => match value::record(&attribute.values.join(" ")) {
-                Ok(record) => {
-                    add(&mut draft.model.records, record);
-                    Outcome::Carried
-                }
-                Err(why) => Outcome::left_over(why),
-            },
-            "local-data-ptr" => match pointer(&attribute.values.join(" ")) {
-                Some(record) => {
-                    add(&mut draft.model.records, record);
-                    Outcome::Carried
-                }
-                None => Outcome::left_over("this is not an address with a name"),
-            },
-            "unblock-lan-zones" => {
-                self.unblocks_lan = value == "yes";
-                Outcome::Carried
+            "local-data" => add(&mut draft.model.records, value::record(&attribute.values.join(" "))?),
+            "local-data-ptr" => {
+                let record =
+                    pointer(&attribute.values.join(" ")).ok_or("this is not an address with a name")?;
+                add(&mut draft.model.records, record);
             }
-            _ => return None,
-        })
+            "unblock-lan-zones" => self.unblocks_lan = value == "yes",
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
-    fn read_zone(&mut self, zone: String, kind: &str, spot: &Spot, draft: &mut Draft) -> Outcome {
+    fn read_zone(&mut self, zone: String, kind: &str, spot: &Spot, draft: &mut Draft) -> Reading {
         let model = &mut draft.model;
         self.named.insert(zone.clone());
         match kind {
@@ -72,48 +59,35 @@ impl LocalZones {
             "transparent" | "typetransparent" | "inform" | "always_transparent" => {
                 self.open.push((zone.clone(), spot.clone()));
                 model.forwarded_zones.push(zone);
-                match kind {
-                    "transparent" => Outcome::Carried,
-                    "inform" => Outcome::left_over("Sixfold logs no queries"),
-                    "typetransparent" => {
-                        Outcome::differs("other types of a name with local data do not exist")
-                    }
-                    _ => Outcome::differs("local data of these names still answer"),
-                }
             }
             "nodefault" if ALWAYS_LOCAL.contains(&zone.as_str()) => {
-                Outcome::differs("Sixfold always answers these names itself (RFC 6761, RFC 7686)")
+                let how = "Sixfold always answers these names itself (RFC 6761, RFC 7686)";
+                return Err(Outcome::differs(how));
             }
             // The word turns off the zone of this very name, and says nothing about a zone above it.
             "nodefault" if empty_zones::is_one(&zone) || DEFAULT_BLOCKED.contains(&zone.as_str()) => {
                 model.forwarded_zones.push(zone);
-                Outcome::Carried
             }
-            "nodefault" => Outcome::NoMeaning("Unbound has no zone of this name by default"),
-            "static" | "always_nxdomain" => {
-                add(&mut model.block, zone);
-                match kind {
-                    "static" => Outcome::Carried,
-                    _ => Outcome::differs("local data of these names still answer"),
-                }
-            }
+            "nodefault" => return Err(Outcome::NoMeaning("Unbound has no zone of this name by default")),
             // Names that get no data there get none here: they must not go to the forwarders.
-            "refuse" | "always_refuse" | "deny" | "always_deny" | "inform_deny" => {
-                add(&mut model.block, zone);
-                Outcome::differs(
-                    "its names do not exist; a response policy zone (`filter.rpz`) can drop queries",
-                )
+            "static" | "always_nxdomain" | "refuse" | "always_refuse" | "deny" | "always_deny"
+            | "inform_deny" | "redirect" | "always_nodata" | "always_null" | "inform_redirect" => {
+                add(&mut model.block, zone)
             }
-            "redirect" | "always_nodata" | "always_null" | "inform_redirect" => {
-                add(&mut model.block, zone);
-                Outcome::differs(
-                    "names without local data of their own do not exist; a response policy zone (`filter.rpz`) can give an answer to all \
-                     names of a zone",
-                )
-            }
-            "block_a" => Outcome::left_over("A records of these names are answered"),
-            _ => Outcome::left_over(UNKNOWN),
+            "block_a" => return Err("A records of these names are answered".into()),
+            _ => return Err(UNKNOWN.into()),
         }
+        Err(Outcome::differs(match kind {
+            "transparent" | "nodefault" | "static" => return Ok(()),
+            "inform" => return Err("Sixfold logs no queries".into()),
+            "typetransparent" => "other types of a name with local data do not exist",
+            "always_transparent" | "always_nxdomain" => "local data of these names still answer",
+            "redirect" | "always_nodata" | "always_null" | "inform_redirect" => {
+                "names without local data of their own do not exist; a response policy zone (`filter.rpz`) can give an answer to all \
+                 names of a zone"
+            }
+            _ => "its names do not exist; a response policy zone (`filter.rpz`) can drop queries",
+        }))
     }
 
     /// Adds the zones that Unbound serves by default.
@@ -136,7 +110,7 @@ impl LocalZones {
                 let why = format!(
                     "its names are blocked with those of `{above}`: rules of a response policy zone (`filter.rpz`) in place of `filter.block` can let them pass"
                 );
-                draft.record(spot, Outcome::LeftOver(why));
+                draft.record(spot, why);
             }
         }
     }

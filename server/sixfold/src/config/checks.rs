@@ -13,7 +13,7 @@ use ::tls::anchors::{AnchorSource, Anchors};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
 use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -240,14 +240,8 @@ fn finish_prefixes(config: &mut Config, problems: &Problems) {
     refuse_twice(&items, "prefix", problems);
     let mut complete = Vec::new();
     for Item { value: prefix, .. } in items {
-        match prefix.with_suffix(dns64.suffix) {
-            Ok(with_suffix) => complete.push(with_suffix),
-            Err(error) => {
-                let Fault { what, help } = prefix_fault(&dns64.suffix.to_string(), error);
-                let what = format!("{what} (prefix {prefix})");
-                problems.add(&problems.place("dns64.suffix"), Fault { what, help });
-            }
-        }
+        let place = problems.place("dns64.suffix");
+        complete.extend(with_suffix(prefix, dns64.suffix, "prefix", &place, problems));
         // A real AAAA record under one of our prefixes comes from another DNS64; ours decides by the A record.
         let network = Network { address: IpAddr::V6(prefix.address()), length: prefix.length() };
         if !dns64.exclude_aaaa.contains(&network) {
@@ -255,6 +249,21 @@ fn finish_prefixes(config: &mut Config, problems: &Problems) {
         }
     }
     dns64.prefixes = complete;
+}
+
+/// A prefix with the suffix, if there is room for it. `subject` names the prefix in the fault.
+fn with_suffix(
+    prefix: &Pref64,
+    suffix: Ipv6Addr,
+    subject: &str,
+    place: &Place,
+    problems: &Problems,
+) -> Option<Pref64> {
+    let complete = prefix.with_suffix(suffix).map_err(|error| {
+        let Fault { what, help } = prefix_fault(&suffix.to_string(), error);
+        Fault::new(format!("{what} ({subject} {prefix})"), help)
+    });
+    problems.check(place, complete)
 }
 
 /// Gives the rules their prefixes. Returns the numbers of the rules without any key, from 1.
@@ -278,17 +287,10 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
         }
         let items = problems.items(&key, &rule.prefixes);
         refuse_twice(&items, "prefix", problems);
-        let mut complete = Vec::new();
-        for Item { value: prefix, place } in items {
-            match prefix.with_suffix(dns64.suffix) {
-                Ok(with_suffix) => complete.push(with_suffix),
-                Err(error) => {
-                    let Fault { what, help } = prefix_fault(&dns64.suffix.to_string(), error);
-                    let what = format!("{what} (the suffix, with the prefix {prefix})");
-                    problems.add(&place, Fault { what, help });
-                }
-            }
-        }
+        let complete = items.iter().filter_map(|Item { value: prefix, place }| {
+            with_suffix(prefix, dns64.suffix, "the suffix, with the prefix", place, problems)
+        });
+        let complete: Vec<Pref64> = complete.collect();
         rule.prefixes = complete;
     }
     if let (Err(error), false) = (dns64.built_rules(), dns64.rules.is_empty()) {

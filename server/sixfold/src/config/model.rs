@@ -73,7 +73,7 @@ pub enum Level {
     Trace,
 }
 
-/// `log.format`.
+/// `log.format`, and the form of an answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// For people.

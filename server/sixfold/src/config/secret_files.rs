@@ -1,7 +1,7 @@
 //! Files with secrets: the private key, the secret of session tickets, and a configuration file with cookie secrets. If every user of
 //! the machine may read one, a warning says so.
 //!
-//! What the group may do is the operator's choice: keys often belong to a group of the programs that use them, as `ssl-cert` of Debian.
+//! The operator decides on the rights of the group: keys often belong to a group of the programs that use them, as `ssl-cert` of Debian.
 
 use super::Config;
 use std::os::unix::fs::MetadataExt;

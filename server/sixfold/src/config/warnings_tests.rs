@@ -70,7 +70,7 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
         "server.listen = [\"[::]:53\"]\nserver.allow = [\"local\", \"2001:db8::/32\"]",
         "server.listen = [\"0.0.0.0:53\"]\nserver.allow = [\"10.0.0.0/8\"]",
         "server.listen = [\"[fd00::1]:53\", \"192.168.1.1\"]",
-        // What the packages install: the operator finds the line in the file.
+        // The configuration that the packages install: the operator finds the line in the file.
         "server.listen = [\"[::]:53\", \"0.0.0.0:53\"]\nserver.allow = [\"local\"]",
         "server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]",
         "server.allow = [\"::/0\"]",

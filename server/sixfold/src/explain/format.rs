@@ -25,11 +25,6 @@ pub fn milliseconds(span: engine::Span) -> f64 {
     span.as_micros() as f64 / 1e3
 }
 
-/// The text form of a name in wire form.
-pub fn name(wire: &[u8]) -> String {
-    wire::Name::from_wire(wire).map_or_else(|| "?".into(), |name| name.to_string())
-}
-
 /// Result of a try: an RCODE, `truncated`, `unreachable` or `no_reply`.
 pub fn outcome(attempt: &Attempt) -> String {
     match attempt.end {

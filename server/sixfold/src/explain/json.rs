@@ -1,9 +1,10 @@
 //! An explanation as JSON. The names of the fields are fixed and documented in
 //! docs/reference/explanations-and-traces.md; fields may be added.
 
-use super::format::{milliseconds, name, network, outcome, source};
+use super::format::{milliseconds, network, outcome, source};
 use super::records;
 use crate::config::Config;
+use crate::escape::name;
 use engine::explain::{Address, Attempt, End, Explanation, LookupReport, Real, RealFate};
 use engine::{RuleSource, Transport};
 use serde_json::{Value, json};

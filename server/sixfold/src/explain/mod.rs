@@ -9,7 +9,6 @@ pub mod records;
 mod sockets;
 mod text;
 
-pub use format::name;
 pub use json::rule_source;
 
 use crate::config::Name;
@@ -128,10 +127,7 @@ pub async fn explain(server: &ServerHandle, rest: &str, format: Format) -> Resul
     let (tls, sources) = (Arc::clone(server.workers.tls_upstreams()), Arc::clone(server.workers.sources()));
     let explanation = sockets::run(explainer, tls, sources, TIMEOUT).await;
     let config = server.config();
-    Ok(match format {
-        Format::Json => Answer::json(&json::of(&explanation, &config)),
-        Format::Text => Answer::text(text::of(&explanation, &config)),
-    })
+    Ok(Answer::of(format, || json::of(&explanation, &config), || text::of(&explanation, &config)))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
 //! An explanation as text.
 
-use super::format::{milliseconds, name, network, outcome, source};
+use super::format::{milliseconds, network, outcome, source};
 use super::records;
 use crate::config::Config;
+use crate::escape::name;
 use engine::Transport;
 use engine::explain::{Address, Decision, Embedding, End, Explanation, LookupReport, Real, RealFate};
 use std::fmt::Write as _;

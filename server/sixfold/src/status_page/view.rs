@@ -206,14 +206,14 @@ fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row
     upstreams.sort_by_key(|upstream| (upstream.up, upstream.details.is_none()));
     let row = |upstream: UpstreamStatus| {
         let state = if upstream.up { "up" } else { "down" };
-        let trouble = upstream.trouble.map(|trouble| trouble.to_string());
+        let (round_trip, trouble) =
+            (upstream.round_trip_text(), upstream.trouble.map(|trouble| trouble.to_string()));
         let why: Vec<String> = [trouble, upstream.details].into_iter().flatten().collect();
         let state = if why.is_empty() { state.into() } else { format!("{state}: {}", why.join("; ")) };
-        let round_trip = upstream.round_trip;
         let cells = vec![
             upstream.address.to_string(),
             state,
-            round_trip.map_or("not measured".into(), |span| format!("{:.1} ms", span.as_secs_f64() * 1e3)),
+            round_trip,
             count(upstream.questions),
             count(upstream.failures),
             upstream.transport.to_owned(),

@@ -2,8 +2,8 @@
 //! docs/reference/explanations-and-traces.md; fields may be added. Times of
 //! steps are microseconds since the query arrived.
 
-use crate::escape;
-use crate::explain::{name, records, rule_source};
+use crate::escape::{self, name};
+use crate::explain::{records, rule_source};
 use engine::explain::Answer;
 use engine::explain::live::{Step, Trace, UpstreamEvent};
 use engine::{ClientTransport, Span, Transport};

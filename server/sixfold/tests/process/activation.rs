@@ -93,21 +93,6 @@ fn sockets_of_the_service_manager_are_taken_with_what_waits_in_them() {
 }
 
 #[test]
-fn sockets_without_a_use_are_errors_that_name_them() {
-    let upstream = Upstream::start(|_| Behavior::Answer);
-    let (udp, tcp, address) = bound(free_port());
-    let files = Folder::for_everybody();
-    let other = free_port();
-    let config = configuration(&files, &format!("[\"127.0.0.1:{other}\"]"), upstream.address, "");
-    let mut server = Activated::start([udp.into(), tcp.into()], &[], &["serve", "--config", &config]);
-    let status = server.child.wait().unwrap();
-    assert_eq!(status.code(), Some(1));
-    for words in [format!("UDP {address}"), format!("TCP {address}"), "server.listen".to_owned()] {
-        assert!(server.log().contains(&words), "{}", server.log());
-    }
-}
-
-#[test]
 fn a_control_socket_of_the_service_manager_stays_and_its_metrics_socket_is_taken() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     let files = Folder::for_everybody();

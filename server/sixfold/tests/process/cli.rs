@@ -1,19 +1,8 @@
 //! The command line from outside: output of the binary, on standard output or error, and exit status.
 
+use crate::daemon::{sixfold, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-
-fn sixfold(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
 
 /// A configuration file of its own for each test.
 fn file(name: &str, text: &[u8]) -> PathBuf {

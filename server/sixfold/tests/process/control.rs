@@ -1,12 +1,11 @@
 //! `sixfold ctl` and its socket.
 
 use crate::client::{Udp, name_of, query};
-use crate::daemon::{Daemon, Folder, PREFIX, Process, Setup, ctl};
+use crate::daemon::{Daemon, PREFIX, Setup, stderr, success};
 use crate::scrape::{Scrape, request};
 use crate::upstream::{Behavior, Upstream};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::Output;
+use std::os::unix::net::UnixStream;
 use wire::Type;
 
 fn start() -> (Upstream, Daemon) {
@@ -15,20 +14,11 @@ fn start() -> (Upstream, Daemon) {
     (upstream, server)
 }
 
-fn stdout(output: &Output) -> String {
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
 #[test]
 fn status_tells_what_an_operator_wants_to_know() {
     let (upstream, server) = start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
-    let text = stdout(&server.ctl(&["status"]));
+    let text = success(&server.ctl(&["status"]));
     let value = |name: &str| {
         let line = text.lines().find(|line| line.split(' ').next() == Some(name));
         line.unwrap_or_else(|| panic!("no {name} in\n{text}")).split_once(' ').unwrap().1.trim().to_owned()
@@ -52,7 +42,7 @@ fn status_has_the_round_trip_of_whichever_worker_has_measured_it() {
     // One question goes to one worker of sixteen.
     let server = Setup::new(upstream.address).line("server.workers = 16").start();
     let line = || {
-        let text = stdout(&server.ctl(&["status"]));
+        let text = success(&server.ctl(&["status"]));
         text.lines().find(|line| line.starts_with("upstream")).unwrap().to_owned()
     };
     assert!(line().ends_with(&format!("{} up, round trip not measured", upstream.address)), "{}", line());
@@ -61,40 +51,20 @@ fn status_has_the_round_trip_of_whichever_worker_has_measured_it() {
 }
 
 #[test]
-fn stats_as_json_are_one_object_with_the_same_series() {
-    let (_upstream, server) = start();
-    Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
-    let text = stdout(&server.ctl(&["stats"]));
-    let json: serde_json::Value = serde_json::from_str(&stdout(&server.ctl(&["stats", "--json"]))).unwrap();
-    let object = json.as_object().unwrap();
-    let series: Vec<&str> = text
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .map(|line| line.rsplit_once(' ').unwrap().0)
-        .collect();
-    assert_eq!(object.len(), series.len());
-    for name in series {
-        assert!(object[name].is_number(), "{name}: {}", object[name]);
-    }
-    let synthesized = &object["sixfold_synthesized_total{reason=\"nodata\"}"];
-    assert_eq!(synthesized.as_f64(), Some(1.0));
-}
-
-#[test]
 fn health_and_reload_say_yes_with_exit_status_0() {
     let (_upstream, server) = start();
-    assert_eq!(stdout(&server.ctl(&["health"])), "serving\n");
-    assert_eq!(stdout(&server.ctl(&["reload"])), "reloaded\n");
+    assert_eq!(success(&server.ctl(&["health"])), "serving\n");
+    assert_eq!(success(&server.ctl(&["reload"])), "reloaded\n");
     // The socket may also be found through the configuration.
     let config = server.config.display().to_string();
     let health = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_sixfold"));
         command.args(["ctl", "--config", &config, "health"]).output().unwrap()
     };
-    assert_eq!(stdout(&health()), "serving\n");
+    assert_eq!(success(&health()), "serving\n");
     // Also while another part of it is invalid.
     server.rewrite(&["upstream.tries = 99"]);
-    assert_eq!(stdout(&health()), "serving\n");
+    assert_eq!(success(&health()), "serving\n");
 }
 
 #[test]
@@ -108,9 +78,9 @@ fn upstreams_are_listed_with_their_questions_and_failures() {
     for number in 1..=3 {
         assert_eq!(Udp::to(server.v6()).ask(&name_of(number), Type::AAAA).addresses.len(), 1);
     }
-    let text = stdout(&server.ctl(&["upstreams"]));
+    let text = success(&server.ctl(&["upstreams"]));
     assert_eq!(text.lines().count(), 2, "{text}");
-    let json = stdout(&server.ctl(&["upstreams", "--json"]));
+    let json = success(&server.ctl(&["upstreams", "--json"]));
     let objects: Vec<serde_json::Value> =
         json.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect();
     let [first, second] = &objects[..] else { panic!("{json}") };
@@ -128,11 +98,11 @@ fn upstreams_are_listed_with_their_questions_and_failures() {
 fn a_drained_server_is_not_ready_and_still_answers() {
     let server = Setup::answering().metrics().start();
     let ready = || request(server.metrics, "GET", "/readyz").status;
-    assert_eq!(stdout(&server.ctl(&["undrain"])), "was in service already\n");
+    assert_eq!(success(&server.ctl(&["undrain"])), "was in service already\n");
     for (said, drained) in
         [("drained: reported as not ready; still answering queries\n", 1.0), ("drained already\n", 1.0)]
     {
-        assert_eq!(stdout(&server.ctl(&["drain"])), said);
+        assert_eq!(success(&server.ctl(&["drain"])), said);
         assert_eq!(Scrape::of(server.metrics).value("drained", &[]), drained);
         assert_eq!(ready(), 503);
     }
@@ -140,12 +110,12 @@ fn a_drained_server_is_not_ready_and_still_answers() {
     let health = server.ctl(&["health"]);
     assert_eq!(health.status.code(), Some(1));
     assert!(stderr(&health).contains("drained by the operator"), "{}", stderr(&health));
-    assert!(stdout(&server.ctl(&["status"])).contains("drained by the operator"));
+    assert!(success(&server.ctl(&["status"])).contains("drained by the operator"));
     assert_eq!(Udp::to(server.v6()).ask(&name_of(1), Type::AAAA).addresses.len(), 1);
     // A reload does not take it back into service.
-    assert_eq!(stdout(&server.ctl(&["reload"])), "reloaded\n");
+    assert_eq!(success(&server.ctl(&["reload"])), "reloaded\n");
     assert_eq!(ready(), 503);
-    assert_eq!(stdout(&server.ctl(&["undrain"])), "in service again\n");
+    assert_eq!(success(&server.ctl(&["undrain"])), "in service again\n");
     assert_eq!((ready(), server.ctl(&["health"]).status.code()), (200, Some(0)));
 }
 
@@ -161,7 +131,7 @@ fn cache_entries_are_shown_and_flushed() {
     client.ask(&name_of(2), Type::A);
     let before = asked();
     let name = name_of(1).to_ascii_uppercase();
-    let text = stdout(&server.ctl(&["lookup", &name]));
+    let text = success(&server.ctl(&["lookup", &name]));
     let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
     assert!(heads.len() == 3 && heads.iter().all(|head| head.contains("expires in ")), "{text}");
     assert!(heads[0].contains(" A: answer"), "{text}");
@@ -170,16 +140,16 @@ fn cache_entries_are_shown_and_flushed() {
         |kind: &str| text.lines().filter(|line| line.split_whitespace().any(|word| word == kind)).count();
     assert_eq!([records("A"), records("AAAA"), records("SOA")], [1, 1, 1], "{text}");
     assert_eq!(
-        stdout(&server.ctl(&["lookup", &name, "a"])).lines().filter(|line| !line.starts_with(' ')).count(),
+        success(&server.ctl(&["lookup", &name, "a"])).lines().filter(|line| !line.starts_with(' ')).count(),
         1
     );
     // One name, then the rest.
-    assert_eq!(stdout(&server.ctl(&["flush", &name])), "flushed 3 entries\n");
+    assert_eq!(success(&server.ctl(&["flush", &name])), "flushed 3 entries\n");
     let output = server.ctl(&["lookup", &name]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(stderr(&output), format!("sixfold: the cache has no entry for {name}\n"));
-    assert_eq!(stdout(&server.ctl(&["flush", "test", "--below"])), "flushed 1 entries\n");
-    assert_eq!(stdout(&server.ctl(&["flush"])), "flushed 0 entries\n");
+    assert_eq!(success(&server.ctl(&["flush", "test", "--below"])), "flushed 1 entries\n");
+    assert_eq!(success(&server.ctl(&["flush"])), "flushed 0 entries\n");
     assert_eq!(asked(), before, "no upstream was asked for that");
     client.ask(&name_of(2), Type::A);
     assert_eq!(asked(), before + 1, "a flushed name is asked again");
@@ -213,13 +183,13 @@ fn a_cache_entry_is_shown_with_the_queries_that_it_is_for_and_where_it_came_from
     client.send(&with_ad);
     client.receive();
     client.ask("other.test", Type::A);
-    let text = stdout(&server.ctl(&["lookup", &name_of(1), "A"]));
+    let text = success(&server.ctl(&["lookup", &name_of(1), "A"]));
     let heads: Vec<&str> = text.lines().filter(|line| !line.starts_with(' ')).collect();
     assert_eq!(heads.len(), 2, "{text}");
     assert!(heads[0].contains(" A: answer, expires in "), "{text}");
     assert!(heads[1].contains(" A: answer for queries with AD, expires in "), "{text}");
     assert!(heads.iter().all(|head| head.contains(", from the forwarders of the zone v4.test., ")), "{text}");
-    let text = stdout(&server.ctl(&["lookup", "other.test"]));
+    let text = success(&server.ctl(&["lookup", "other.test"]));
     assert!(text.contains(", from the default forwarders, "), "{text}");
 }
 
@@ -231,70 +201,6 @@ fn the_socket_is_for_owner_and_group_and_is_removed_at_the_end() {
     assert_eq!(metadata.permissions().mode() & 0o7777, 0o660);
     server.process.stop();
     assert!(!server.control.exists());
-}
-
-/// Starts a server whose control socket is `path`, where another file may exist. True if the server is ready.
-fn start_at(path: &std::path::Path, directory: &Folder) -> (Process, bool) {
-    for _ in 0..8 {
-        let port = crate::daemon::free_port();
-        let config = directory.file("sixfold.toml");
-        let text = format!(
-            "server.listen = [\"127.0.0.1:{port}\"]\nserver.user = \"root\"\nupstream.forwarders = [\"127.0.0.1\"]\n\
-             metrics.listen = \"\"\ncontrol.socket = \"{}\"",
-            path.display()
-        );
-        std::fs::write(&config, text).unwrap();
-        let arguments = ["serve", "--config", &config.display().to_string()].map(str::to_owned);
-        let process = Process::start(&[], &arguments);
-        let is_ready = process.wait_for("sixfold: ready").is_some();
-        if is_ready || !process.log().contains("port is in use") {
-            return (process, is_ready);
-        }
-    }
-    panic!("no port was free");
-}
-
-#[test]
-fn a_stale_socket_is_replaced() {
-    let directory = Folder::for_everybody();
-    let path = directory.file("control.sock");
-    drop(UnixListener::bind(&path).unwrap());
-    assert!(path.exists());
-    let (process, is_ready) = start_at(&path, &directory);
-    assert!(is_ready, "{}", process.log());
-    assert_eq!(ctl(&path, &["health"]).status.code(), Some(0));
-    process.stop();
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_socket_that_another_server_listens_on_is_an_error_and_stays() {
-    let (_upstream, first) = start();
-    let directory = Folder::for_everybody();
-    let (second, is_ready) = start_at(&first.control, &directory);
-    assert!(!is_ready);
-    let (status, _) = second.wait();
-    assert_eq!(status.code(), Some(1));
-    let text = second.log();
-    let words =
-        format!("sixfold: cannot listen on {}: another server listens there", first.control.display());
-    assert!(text.contains(&words) && text.contains("change `control.socket`"), "{text}");
-    assert_eq!(first.ctl(&["health"]).status.code(), Some(0));
-    first.process.stop();
-}
-
-#[test]
-fn a_file_that_is_no_socket_is_never_removed() {
-    let directory = Folder::for_everybody();
-    let path = directory.file("precious");
-    std::fs::write(&path, "data").unwrap();
-    let (process, is_ready) = start_at(&path, &directory);
-    assert!(!is_ready);
-    let (status, _) = process.wait();
-    assert_eq!(status.code(), Some(1));
-    let text = process.log();
-    assert!(text.contains(&path.display().to_string()) && text.contains("control.socket"), "{text}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "data");
 }
 
 #[test]
@@ -324,7 +230,7 @@ fn odd_clients_of_the_socket_do_no_harm() {
             let _ = stream.write_all(part);
             idle.push(stream);
         }
-        assert_eq!(stdout(&server.ctl(&["health"])), "serving\n");
+        assert_eq!(success(&server.ctl(&["health"])), "serving\n");
     }
     drop(idle);
 }

@@ -16,6 +16,37 @@ const STARTS: usize = 8;
 /// The prefix that tests use: global, so that every address may be embedded.
 pub const PREFIX: &str = "2001:db8:64::/96";
 
+/// A path in the source tree.
+pub fn in_source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+}
+
+/// The text of a file of the source tree.
+pub fn source_text(name: &str) -> String {
+    std::fs::read_to_string(in_source(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Runs the program.
+pub fn sixfold(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
+}
+
+/// Standard output of a command.
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Standard error of a command.
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// Standard output of a command that succeeds.
+pub fn success(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
+    stdout(output)
+}
+
 /// Configuration for a server to start.
 pub struct Setup {
     lines: Vec<String>,

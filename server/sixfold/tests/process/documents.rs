@@ -1,29 +1,16 @@
 //! The documents for operators describe the program: they have every key, option, command and metric, and no other.
 
 use crate::client::{Udp, name_of};
-use crate::daemon::{Folder, Setup};
+use crate::daemon::{Folder, Setup, in_source, sixfold, source_text};
 use crate::scrape::Scrape;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Command;
 use wire::Type;
-
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)
-}
-
-fn document(name: &str) -> String {
-    let path = path(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-fn sixfold(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sixfold")).args(arguments).output().unwrap()
-}
 
 #[test]
 fn every_option_and_every_command_is_in_the_manual() {
-    let manual = document("man/sixfold.8").replace("\\-", "-");
+    let manual = source_text("docs/man/sixfold.8").replace("\\-", "-");
     let mut options = BTreeSet::new();
     for arguments in [
         &["--help"][..],
@@ -60,7 +47,8 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
     let (_upstream, _directory, server) = crate::monitoring::with_all_metrics();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     let scrape = Scrape::of(server.metrics);
-    let (text, drops) = (document("reference/metrics.md"), document("reference/dropped-messages.md"));
+    let (text, drops) =
+        (source_text("docs/reference/metrics.md"), source_text("docs/reference/dropped-messages.md"));
     for (name, family) in &scrape.0 {
         let begins = format!("| `{name}` | {} |", family.kind);
         let row = text.lines().find(|line| line.starts_with(&begins));
@@ -110,7 +98,7 @@ fn pages_for_operators() -> Vec<(PathBuf, String)> {
 
 /// A source file of the program.
 fn source(name: &str) -> String {
-    std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(name)).unwrap()
+    source_text(&format!("server/sixfold/src/{name}"))
 }
 
 #[test]
@@ -118,7 +106,7 @@ fn the_keys_that_need_a_restart_are_those_of_the_program() {
     let keys = sixfold::config::described().into_iter().filter(|key| key.is_restart);
     let keys: BTreeSet<String> = keys.map(|key| format!("{}.{}", key.table, key.name)).collect();
     assert!(keys.len() > 15 && keys.contains("server.listen"), "{keys:?}");
-    let page = document("how-to/reload-and-upgrade.md");
+    let page = source_text("docs/how-to/reload-and-upgrade.md");
     let section = page.split("### Keys that need a restart\n").nth(1).unwrap();
     let section = section.split("If one of them").next().unwrap();
     assert_eq!(
@@ -141,7 +129,7 @@ fn the_signals_are_those_that_the_program_handles() {
             other => panic!("{other} is not documented"),
         })
         .collect();
-    let page = document("how-to/run.md");
+    let page = source_text("docs/how-to/run.md");
     let section = page.split("## Signals\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
     let rows = section.lines().filter_map(|line| line.strip_prefix("| SIG")?.split(" | ").next());
     let documented: BTreeSet<String> =
@@ -151,7 +139,7 @@ fn the_signals_are_those_that_the_program_handles() {
 
 #[test]
 fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
-    let text = document("man/sixfold.toml.5");
+    let text = source_text("docs/man/sixfold.toml.5");
     let line = text.lines().find_map(|line| line.strip_suffix(" records are not allowed.")).unwrap();
     let refused: Vec<&str> = line.split(", ").flat_map(|words| words.split(" and ")).collect();
     assert_eq!(refused, ["SOA", "NS", "DNAME"]);
@@ -180,7 +168,7 @@ fn the_types_that_local_records_may_not_have_are_those_of_the_manual() {
 fn every_field_of_an_object_in_json_is_documented() {
     let server = Setup::answering().start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
-    let page = document("reference/control-socket.md");
+    let page = source_text("docs/reference/control-socket.md");
     let table = page.split("\n## JSON\n").nth(1).unwrap();
     let question = name_of(1);
     for (command, arguments) in [
@@ -206,7 +194,11 @@ fn every_field_of_an_object_in_json_is_documented() {
 #[test]
 fn the_manual_pages_are_set_without_a_warning() {
     for page in ["man/sixfold.8", "man/sixfold.toml.5"] {
-        match Command::new("groff").args(["-man", "-ww", "-z", "-Tutf8"]).arg(path(page)).output() {
+        match Command::new("groff")
+            .args(["-man", "-ww", "-z", "-Tutf8"])
+            .arg(in_source(&format!("docs/{page}")))
+            .output()
+        {
             Ok(output) => assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{page}"),
             Err(_) => kit::missing("groff", "apt-get install man-db"),
         }
@@ -260,7 +252,7 @@ fn every_line_of_the_log_has_an_event_and_every_event_is_documented() {
         }
     }
     assert!(events.len() > 40 && events.contains("upstream_down") && events.contains("ready"), "{events:?}");
-    let text = document("reference/log.md");
+    let text = source_text("docs/reference/log.md");
     let table = text.split("\n## Events\n").nth(1).and_then(|rest| rest.split("\n## ").next()).unwrap();
     let mut documented = BTreeSet::new();
     for row in table.lines().filter(|line| line.starts_with("| `")) {

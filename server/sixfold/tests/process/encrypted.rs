@@ -2,12 +2,8 @@
 
 use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{PREFIX, Setup, wait_until};
-use crate::encrypted_service::{Listeners, Pair, TlsClient, connect, trusting};
+use crate::encrypted_service::{Listeners, Pair, TlsClient, trusting};
 use crate::service::{Service, text};
-use std::fs::Permissions;
-use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use wire::{Rcode, Type};
 
@@ -123,41 +119,6 @@ fn a_key_that_does_not_fit_refuses_the_reload_by_name_and_the_old_certificate_st
 }
 
 #[test]
-fn a_key_that_everybody_may_read_is_told_at_the_start_and_at_a_reload() {
-    let listeners = Listeners::new(&Pair::new());
-    let set_mode = |mode| std::fs::set_permissions(listeners.key(), Permissions::from_mode(mode)).unwrap();
-    set_mode(0o644);
-    let server = listeners.add_to(Setup::answering()).start();
-    let words =
-        format!("every user of this machine may read the private key in {}", listeners.key().display());
-    let told = server.process.wait_for(&words).expect("a warning");
-    assert!(told.contains("WARN") && told.contains("chmod 640"), "{told}");
-    let reload = || text(&server.ctl(&["reload"]));
-    let told = reload();
-    assert!(told.contains(&words), "{told}");
-    set_mode(0o640);
-    let told = reload();
-    assert!(told.contains("reloaded") && !told.contains("every user"), "{told}");
-}
-
-#[test]
-fn changed_listeners_refuse_the_reload_by_name() {
-    let listeners = Listeners::new(&Pair::new());
-    let server = listeners.add_to(Setup::answering()).start();
-    for (key, line) in [
-        ("tls.listen-dot", "tls.listen-dot = [\"127.0.0.1:11997\"]"),
-        ("tls.listen-doh", "tls.listen-doh = []"),
-        ("tls.doh-path", "tls.doh-path = \"/other\""),
-    ] {
-        server.rewrite(&[line]);
-        let output = server.ctl(&["reload"]);
-        let told = text(&output);
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains(&format!("{key} has changed, and takes effect only at a start")), "{told}");
-    }
-}
-
-#[test]
 fn an_upgrade_hands_the_encrypted_listeners_over_and_loses_no_query() {
     let pair = Pair::new();
     let listeners = Listeners::new(&pair);
@@ -199,72 +160,4 @@ fn an_upgrade_hands_the_encrypted_listeners_over_and_loses_no_query() {
     wait_until("the old process has ended", || !service.server.process.is_running());
     assert!(service.server.process.log().contains("0 connections cut, 0 queries left"));
     service.stop();
-}
-
-#[test]
-fn the_client_that_a_proxy_names_before_the_handshake_has_its_rule() {
-    const OTHER: &str = "2001:db8:65::/96";
-    let pair = Pair::new();
-    let listeners = Listeners::new(&pair);
-    let server = listeners
-        .add_to(Setup::answering())
-        .line("server.proxy-from = [\"127.0.0.1\"]")
-        .line("server.allow = [\"198.51.100.0/24\"]")
-        .line(&format!("dns64.rule = [{{ clients = [\"198.51.100.9/32\"], prefixes = [\"{OTHER}\"] }}]"))
-        .start();
-    let config = trusting(&[&pair], b"dot");
-    let ask = |client: u8, number: u32| {
-        let mut stream = connect(listeners.dot);
-        // Version 2, PROXY, TCP over IPv4, 12 octets: source, destination, ports 4000 and 853.
-        let header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c";
-        stream
-            .write_all(&[&header[..], &[198, 51, 100, client, 192, 0, 2, 53, 0x0f, 0xa0, 3, 85]].concat())
-            .unwrap();
-        TlsClient::over(stream, &config).unwrap().ask(&name_of(number)).addresses
-    };
-    assert_eq!(ask(9, 1), [embedded(OTHER, 1)]);
-    assert_eq!(ask(8, 2), [embedded(PREFIX, 2)]);
-    // Neither a header nor TLS.
-    connect(listeners.dot).write_all(&[0; 20]).unwrap();
-    server.wait_for_stat("stream_closed_total{reason=\"proxy_header\"}", 1.0);
-    let handshakes =
-        ["full", "resumed"].map(|kind| server.stat(&format!("tls_handshakes_total{{kind=\"{kind}\"}}")));
-    assert_eq!(handshakes, [1.0, 1.0]);
-    assert_eq!(server.stat("queries_total{transport=\"tls\",family=\"ipv4\"}"), 2.0);
-}
-
-#[test]
-fn check_names_the_fault_of_an_encrypted_listener() {
-    let (pair, other) = (Pair::new(), Pair::new());
-    let (listeners, others) = (Listeners::new(&pair), Listeners::new(&other));
-    let certificate = format!("certificate = \"{}\"", listeners.certificate().display());
-    let key = format!("key = \"{}\"", listeners.key().display());
-    let wrong_key = format!("key = \"{}\"", others.key().display());
-    let unfit = format!(
-        "the key {} does not go with the certificate {}",
-        others.key().display(),
-        listeners.certificate().display()
-    );
-    let dot = "listen-dot = [\"127.0.0.1:853\"]";
-    for (lines, fault) in [
-        (&[dot][..], "needs `tls.certificate`, which is missing"),
-        (&[dot, &certificate], "needs `tls.key`, which is missing"),
-        (&[dot, &certificate, &wrong_key], &unfit),
-        (&[dot, &certificate, &key, "doh-path = \"dns-query\""], "it does not begin with /"),
-        (
-            &[dot, &certificate, &key, "listen-doh = [\"127.0.0.1:853\"]"],
-            "127.0.0.1:853 is listened on twice",
-        ),
-        (&[dot, &certificate, &key], ""),
-    ] {
-        let file = listeners.file("sixfold.toml");
-        let start =
-            "[server]\nlisten = [\"127.0.0.1:53\"]\n[upstream]\nforwarders = [\"192.0.2.1\"]\n[tls]\n";
-        std::fs::write(&file, format!("{start}{}\n", lines.join("\n"))).unwrap();
-        let sixfold = env!("CARGO_BIN_EXE_sixfold");
-        let output = Command::new(sixfold).args(["check", "--config"]).arg(&file).output().unwrap();
-        let told = text(&output);
-        assert_eq!(output.status.success(), fault.is_empty(), "{lines:?}: {told}");
-        assert!(told.contains(fault), "{fault} not in\n{told}");
-    }
 }

@@ -1,12 +1,8 @@
 //! Example configurations, and the one of the Debian package and of the container image: the program takes each of them.
 
-use crate::daemon::Folder;
-use std::path::{Path, PathBuf};
+use crate::daemon::{Folder, in_source};
+use std::path::Path;
 use std::process::{Command, Output};
-
-fn source() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Runs `sixfold check` on a copy of the file. The resolvers of the system are replaced, because the machine may have none.
 fn check(file: &Path) -> Output {
@@ -22,7 +18,7 @@ fn check(file: &Path) -> Output {
 
 #[test]
 fn every_example_is_accepted_without_a_warning() {
-    let folder = source().join("docs/examples/server");
+    let folder = in_source("docs/examples/server");
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -39,7 +35,7 @@ fn every_example_is_accepted_without_a_warning() {
 
 #[test]
 fn the_file_of_the_package_has_no_warning() {
-    let output = check(&source().join("packaging/debian/sixfold.toml"));
+    let output = check(&in_source("packaging/debian/sixfold.toml"));
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && errors.is_empty(), "{errors}");
 }

@@ -27,7 +27,6 @@ mod encrypted_service;
 mod events;
 mod examples;
 mod explain;
-mod forgery;
 mod health;
 mod limits;
 mod listen_addresses;

@@ -1,24 +1,15 @@
 //! The alert rules and the dashboard in `packaging/monitoring` name only metrics, labels and label values that the server has, and
 //! sections of the manual that exist.
 
-use crate::daemon::{Daemon, Folder, Setup};
+use crate::daemon::{Daemon, Folder, Setup, in_source, source_text};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::process::Command;
 
 /// Labels that Prometheus adds to metrics and alerts.
 const FOREIGN: [&str; 3] = ["instance", "job", "alertname"];
-
-fn path(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
-}
-
-fn read(name: &str) -> String {
-    std::fs::read_to_string(path(name)).unwrap()
-}
 
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
@@ -107,8 +98,8 @@ fn anchor(heading: &str) -> String {
 
 #[test]
 fn every_alert_is_of_metrics_that_exist_and_says_what_to_do() {
-    let (scrape, text) = (scrape(), read("packaging/monitoring/alerts.yml"));
-    let tested = read("packaging/monitoring/alerts_test.yml");
+    let (scrape, text) = (scrape(), source_text("packaging/monitoring/alerts.yml"));
+    let tested = source_text("packaging/monitoring/alerts_test.yml");
     check(&scrape, &tested);
     let mut alerts = text.split("- alert: ").skip(1);
     let mut count = 0;
@@ -123,7 +114,7 @@ fn every_alert_is_of_metrics_that_exist_and_says_what_to_do() {
         let place = runbook.split("See ").nth(1).and_then(|rest| rest.split(".\"").next());
         let place = place.unwrap_or_else(|| panic!("{name}: no page"));
         let (page, section) = place.split_once('#').unwrap_or((place, ""));
-        let text = read(page);
+        let text = source_text(page);
         let mut sections = text.lines().filter(|line| line.starts_with("##")).map(anchor);
         assert!(section.is_empty() || sections.any(|one| one == section), "{name}: no {section} in {page}");
         count += 1;
@@ -134,7 +125,8 @@ fn every_alert_is_of_metrics_that_exist_and_says_what_to_do() {
 #[test]
 fn promtool_accepts_the_alert_rules_and_their_unit_tests_pass() {
     for arguments in [["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"]] {
-        let run = Command::new("promtool").args(arguments).current_dir(path("packaging/monitoring")).output();
+        let run =
+            Command::new("promtool").args(arguments).current_dir(in_source("packaging/monitoring")).output();
         let Ok(output) = run else { return kit::missing("promtool", "apt-get install prometheus") };
         let told = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&told));
@@ -154,7 +146,7 @@ fn panels(dashboard: &Value) -> Vec<(&Value, Vec<&str>)> {
 
 #[test]
 fn the_dashboard_has_what_grafana_needs_and_shows_metrics_that_exist() {
-    let (scrape, text) = (scrape(), read("packaging/monitoring/dashboard.json"));
+    let (scrape, text) = (scrape(), source_text("packaging/monitoring/dashboard.json"));
     let dashboard: Value = serde_json::from_str(&text).unwrap();
     assert!(dashboard["schemaVersion"].as_u64().unwrap() >= 36 && dashboard["title"] == "Sixfold DNS64");
     // With an ID, Grafana would replace a dashboard of the importing organisation.
@@ -196,7 +188,7 @@ fn the_dashboard_has_what_grafana_needs_and_shows_metrics_that_exist() {
 
 #[test]
 fn promtool_accepts_every_expression_of_the_dashboard() {
-    let dashboard: Value = serde_json::from_str(&read("packaging/monitoring/dashboard.json")).unwrap();
+    let dashboard: Value = serde_json::from_str(&source_text("packaging/monitoring/dashboard.json")).unwrap();
     let expressions = panels(&dashboard).into_iter().flat_map(|(_, expressions)| expressions);
     let rules: Vec<Value> = expressions
         .enumerate()

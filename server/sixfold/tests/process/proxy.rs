@@ -146,30 +146,6 @@ fn every_limit_counts_the_client_and_not_the_proxy() {
 }
 
 #[test]
-fn an_ipv4_client_in_a_header_of_ipv6_is_the_same_client() {
-    let upstream = Upstream::start(|_| Behavior::Hold);
-    let server = start(&upstream, &["limits.pending-per-client = 3"]);
-    let proxy = Udp::from(PROXY.into(), server.v4());
-    for (number, client) in
-        ["198.51.100.9:1", "[::ffff:198.51.100.9]:2", "198.51.100.9:3"].into_iter().enumerate()
-    {
-        proxy.send(&[header(client, b""), ask(number as u32)].concat());
-    }
-    server.wait_for_stat("pending", 3.0);
-    for (number, client) in [(10, "[::ffff:198.51.100.9]:4"), (11, "198.51.100.9:5")] {
-        proxy.send(&[header(client, b""), ask(number)].concat());
-    }
-    let sent_to_tcp = proxy.receive();
-    assert_eq!((sent_to_tcp.id, sent_to_tcp.truncated), (10, true));
-    wait_until("the second one is dropped", || dropped(&server, "pending_per_client") == 1.0);
-    assert_eq!(server.stat("queries_total{transport=\"udp\",family=\"ipv4\"}"), 5.0);
-    upstream.release();
-    for _ in 0..3 {
-        assert_eq!(proxy.receive().rcode, Rcode::NOERROR);
-    }
-}
-
-#[test]
 fn the_kernel_finds_the_owner_of_a_name_behind_a_header() {
     let upstream = Upstream::start(|_| Behavior::Answer);
     for (steer, workers) in [("name", 4), ("flow", 4)] {

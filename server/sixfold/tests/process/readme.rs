@@ -1,7 +1,7 @@
 //! README.md: every block in it is run as it stands, or as far as a test can: [`NOT_RUN`] has the reasons for the others. What it
 //! shows is what the programs print, and its figures are those of the pages that it names.
 
-use crate::daemon::{Folder, Process, ctl, free_port};
+use crate::daemon::{Folder, Process, ctl, free_port, source_text};
 use crate::demo::unprivileged;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -66,18 +66,9 @@ const NOT_RUN: [(&str, &str, &str, &str); 10] = [
     ),
 ];
 
-fn path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
-}
-
-fn text(name: &str) -> String {
-    let path = path(name);
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
 /// The blocks of a language, each without its fences.
 fn blocks(language: &str) -> Vec<String> {
-    let readme = text("README.md");
+    let readme = source_text("README.md");
     let parts: Vec<&str> = readme.split("```").collect();
     let inside = parts.iter().skip(1).step_by(2);
     inside.filter_map(|part| Some(part.strip_prefix(language)?.strip_prefix('\n')?.to_owned())).collect()
@@ -101,7 +92,7 @@ fn configuration(directory: &Folder) -> PathBuf {
 
 #[test]
 fn every_block_is_of_a_language_whose_blocks_are_run() {
-    let readme = text("README.md");
+    let readme = source_text("README.md");
     let mut is_inside = false;
     for line in readme.lines() {
         if let Some(language) = line.strip_prefix("```") {
@@ -128,7 +119,7 @@ fn every_command_is_run_or_named_with_its_reason() {
             .iter()
             .find(|(begin, ..)| if begin.ends_with(' ') { line.starts_with(begin) } else { line == *begin });
         let (begin, reason, file, words) = known.unwrap_or_else(|| panic!("no test knows: {line}"));
-        assert!(text(file).contains(words), "{line}: {reason}; but {file} has no {words:?}");
+        assert!(source_text(file).contains(words), "{line}: {reason}; but {file} has no {words:?}");
         unused.retain(|other| other != begin);
     }
     assert!(unused.is_empty(), "commands that README.md has no more: {unused:?}");
@@ -281,25 +272,6 @@ fn socket_of(command: &str) -> &str {
     command.split(' ').find(|word| word.ends_with("/control.sock")).unwrap()
 }
 
-#[test]
-fn shown_lines_must_be_printed_and_in_their_order() {
-    let lines = |text: &str| text.lines().map(masked).collect::<Vec<_>>();
-    let printed = lines("a\nafter 0.3 ms\nb  c\nd");
-    for (wanted, expected) in [
-        ("a\nafter 9 ms\nb c\nd", true),
-        ("...\nb c\n...", true),
-        ("...\nd", true),
-        ("a\n...", true),
-        ("...", true),
-        ("b c\n...", false),
-        ("...\nb c", false),
-        ("...\nd\n...\na\n...", false),
-        ("...\nafter 0.3 s\n...", false),
-    ] {
-        assert_eq!(is_shown(&lines(wanted), &printed), expected, "{wanted}");
-    }
-}
-
 /// The cells of a row of a table, by the begin of the row.
 fn cells(page: &str, begin: &str) -> Vec<String> {
     let row = page.lines().find(|line| line.starts_with(&format!("| {begin}")));
@@ -309,7 +281,7 @@ fn cells(page: &str, begin: &str) -> Vec<String> {
 
 #[test]
 fn the_requirements_that_hold_are_those_of_the_page_of_conformance() {
-    let (readme, page) = (text("README.md"), text("docs/conformance-of-servers.md"));
+    let (readme, page) = (source_text("README.md"), source_text("docs/conformance-of-servers.md"));
     let (heads, names) = (cells(&readme, "servers of Debian 12"), cells(&page, "requirements |"));
     let (shown, counted) =
         (cells(&readme, "requirements of the RFCs (MUST)"), cells(&page, "MUST: hold in all cases"));
@@ -328,12 +300,12 @@ fn the_requirements_that_hold_are_those_of_the_page_of_conformance() {
 #[test]
 fn the_figure_for_dark_pages_differs_in_its_colours_only() {
     let without_colours = |name: &str| {
-        let figure = text(name);
+        let figure = source_text(name);
         let mut parts = figure.split("=\"#");
         let first = parts.next().unwrap().to_owned();
         parts.fold(first, |whole, part| whole + "=\"" + part.split_once('"').unwrap().1)
     };
     let [light, dark] = ["docs/images/overview.svg", "docs/images/overview-dark.svg"];
     assert_eq!(without_colours(light), without_colours(dark));
-    assert_ne!(text(light), text(dark));
+    assert_ne!(source_text(light), source_text(dark));
 }

@@ -238,7 +238,7 @@ fn listeners_certificate_memory_and_policy_zones_are_shown_to_operators() {
     for fact in ["DNS over TLS", "DNS over HTTPS", "DNS over QUIC", "Certificate", "Memory"] {
         assert!(facts.iter().any(|found| found == fact), "{facts:?}");
     }
-    // What decided is named with its place, and the log has the zone after a reload.
+    // The deciding rule is named with its place, and the log has the zone after a reload.
     let told: Value = serde_json::from_slice(&server.ctl(&["explain", "ads.test", "--json"]).stdout).unwrap();
     let policy = told["decisions"].as_array().unwrap().iter().find_map(|one| one.get("policy")).unwrap();
     assert_eq!((&policy["zone"], &policy["line"]), (&"rpz.example.".into(), &3.into()));

@@ -4,7 +4,6 @@ use crate::client::{Tcp, Udp, embedded, name_of, query};
 use crate::daemon::{Setup, TIMEOUT, wait_until};
 use crate::scrape::{Scrape, request};
 use crate::upstream::{Behavior, Upstream};
-use std::io::ErrorKind;
 use std::net::{TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use wire::{Rcode, Type};
@@ -63,20 +62,6 @@ fn questions_under_way_are_answered_after_sigterm_and_new_ones_are_not_taken() {
 }
 
 #[test]
-fn an_answer_that_comes_after_half_a_second_is_waited_for() {
-    let upstream = Upstream::start(|_| Behavior::After(Duration::from_millis(500)));
-    let server =
-        Setup::new(upstream.address).line("upstream.timeout = \"5s\"").line("server.workers = 2").start();
-    let client = Udp::to(server.v4());
-    client.send(&query(1, &name_of(1), Type::AAAA));
-    wait_until("it is asked", || upstream.asked(&name_of(1), Type::AAAA) > 0);
-    server.process.signal("INT");
-    assert_eq!(client.receive().addresses, [embedded("2001:db8:64::", 1)]);
-    let (status, _) = server.process.wait();
-    assert_eq!(status.code(), Some(0), "{}", server.process.log());
-}
-
-#[test]
 fn an_upstream_that_never_answers_does_not_hold_the_stop_up() {
     // It answers for the root, so it is alive: the server would not wait for a dead upstream.
     let is_root = |name: &str| name.trim_end_matches('.').is_empty();
@@ -97,19 +82,6 @@ fn an_upstream_that_never_answers_does_not_hold_the_stop_up() {
     assert_eq!(status.code(), Some(0), "{}", server.process.log());
     assert!(server.process.log().contains("1 connections cut"), "{}", server.process.log());
     assert!(!server.control.exists());
-}
-
-#[test]
-fn idle_connections_do_not_hold_the_stop_up() {
-    let server = Setup::answering().line("limits.tcp-idle = \"1h\"").start();
-    let mut idle: Vec<Tcp> = (0..10).map(|_| Tcp::to(server.v4())).collect();
-    for connection in &mut idle {
-        assert_eq!(connection.ask(&name_of(1), Type::AAAA).rcode, Rcode::NOERROR);
-    }
-    server.process.stop();
-    idle.iter_mut().for_each(Tcp::wait_for_close);
-    assert!(server.process.log().contains("0 connections cut"), "{}", server.process.log());
-    assert_eq!(TcpStream::connect(server.v4()).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 /// Queries that arrived before the signal and that no worker has read yet are answered too.

@@ -18,8 +18,6 @@ pub enum Behavior {
     Hold,
     /// Never answers.
     Ignore,
-    /// Answers REFUSED.
-    Refuse,
 }
 
 /// The upstream. It ends with the test.
@@ -49,13 +47,6 @@ impl Upstream {
             Behavior::After(time) => replies.after(time, answer(asked.message)),
             Behavior::Hold => replies.hold(answer(asked.message)),
             Behavior::Ignore => {}
-            Behavior::Refuse => {
-                let mut refused = asked.message.to_vec();
-                // QR, and RCODE 5.
-                refused[2] |= 0x80;
-                refused[3] = refused[3] & 0xf0 | 5;
-                replies.now(refused);
-            }
         }))
     }
 

@@ -93,8 +93,7 @@ impl HttpsConnection {
     pub(crate) fn sweep(&self, now: Instant, timeouts: Timeouts) -> Option<Instant> {
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
         let unread_since = self.buffered.unread.since();
-        let is_overdue =
-            unread_since.is_some_and(|since| now.saturating_duration_since(since) >= timeouts.idle);
+        let is_overdue = self.buffered.unread.is_overdue(now, timeouts.idle);
         let is_idle = self.requests.get() == 0 && self.buffered.octets() == 0;
         let is_retired_and_quiet =
             self.retiring.get() && now.saturating_duration_since(self.active.get()) >= limits::RETIRED_IDLE;

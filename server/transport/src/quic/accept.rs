@@ -7,12 +7,11 @@ use crate::counters::Counter;
 use crate::limits;
 use crate::quic::connection::QuicConnection;
 use crate::quic::settings::Settings;
-use crate::stream_thread::mapped;
+use crate::stream_thread::client;
 use crate::thread_context::ThreadContext;
-use engine::{Client, ClientTransport, IdleTimeout};
+use engine::ClientTransport;
 use quinn::{ConnectionError, Incoming, TransportErrorCode, ZeroRttAccepted};
 use std::cell::Cell;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -69,7 +68,8 @@ pub(crate) fn admit<Q: QuerySink>(
         incoming.refuse();
         return None;
     }
-    let client = client_of(&incoming, context.next_token(), listener);
+    let (peer, local, token) = (incoming.remote_address(), incoming.local_ip(), context.next_token());
+    let client = client(peer, local, listener, token, ClientTransport::Quic);
     let is_validated = incoming.remote_address_validated();
     let (admission, now) = (&context.shared.admission, Instant::now());
     let slot = match admission.admit(&client) {
@@ -190,21 +190,5 @@ fn failure(error: &ConnectionError) -> Counter {
         | ConnectionError::Reset => Counter::QuicFailedClient,
         ConnectionError::TimedOut => Counter::QuicFailedTimeout,
         _ => Counter::QuicFailedProtocol,
-    }
-}
-
-/// The client of a connection attempt.
-fn client_of(incoming: &Incoming, token: u64, listener: u16) -> Client {
-    let peer = incoming.remote_address();
-    Client {
-        address: mapped(peer.ip()),
-        local: incoming.local_ip().map_or(Ipv6Addr::UNSPECIFIED, mapped),
-        port: peer.port(),
-        listener,
-        scope: if let SocketAddr::V6(v6) = peer { v6.scope_id() } else { 0 },
-        stream: token,
-        transport: ClientTransport::Quic,
-        idle_timeout: IdleTimeout::CLOSE,
-        proxy: None,
     }
 }

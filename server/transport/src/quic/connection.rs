@@ -150,9 +150,7 @@ impl QuicConnection {
             return self.wakeup.notify_one();
         }
         let is_quiet = now.saturating_duration_since(self.active.get()) >= timeouts.idle;
-        let unread_since = self.buffered.unread.since();
-        let is_overdue =
-            unread_since.is_some_and(|since| now.saturating_duration_since(since) >= timeouts.idle);
+        let is_overdue = self.buffered.unread.is_overdue(now, timeouts.idle);
         if self.buffered.octets() > limits::WRITE_QUEUE_OCTETS || is_overdue {
             self.close_at_once(CloseReason::SlowReader, "answers are not read");
         } else if is_quiet && !self.has_streams() && self.completed.get() {

@@ -3,13 +3,14 @@
 
 use crate::counters::Counter;
 use crate::limits;
+use crate::listen::new_socket;
 use crate::quic::error::Error;
 use crate::quic::settings::VERSION;
 use crate::shared::Shared;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, ConnectionId, ConnectionIdGenerator, Runtime, TokioRuntime, UdpPoller};
 use quinn_proto::HashedConnectionIdGenerator;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Socket, Type};
 use std::fmt;
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -47,13 +48,7 @@ pub(crate) fn bind(
 }
 
 fn bind_one(address: SocketAddr, freebind: bool) -> io::Result<UdpSocket> {
-    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?; // So that [::]:853 and 0.0.0.0:853 can both be bound.
-    }
-    if freebind {
-        datapath::set_freebind(&socket, address)?;
-    }
+    let socket = new_socket(address, Type::DGRAM, freebind)?;
     socket.bind(&address.into())?;
     with_buffers(socket)
 }

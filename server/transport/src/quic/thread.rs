@@ -22,7 +22,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::Notify;
 use tokio::task::{spawn_local, yield_now};
 
@@ -286,10 +286,7 @@ async fn sweep<Q: QuerySink>(thread: Rc<QuicThread<Q>>) {
             connection.sweep(now, timeouts, is_read_elsewhere);
         }
         drop(thread.requests.take_overdue(now, timeouts.answer_wait));
-        let retired = if thread.context.shared.is_ending() { limits::RETIRED_IDLE } else { Duration::MAX };
-        let shortest = timeouts.idle.min(timeouts.answer_wait).min(retired);
-        let pause =
-            (shortest / limits::CHECKS_PER_TIMEOUT).clamp(Duration::from_millis(5), limits::LONGEST_CHECK);
+        let (_, pause) = timeouts.sweeps(thread.context.shared.is_ending());
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = next_round => thread.connections.borrow().values().for_each(|connection| connection.pay()),

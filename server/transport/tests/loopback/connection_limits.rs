@@ -36,20 +36,6 @@ fn ask(service: &Service, client: &mut TcpStream) {
 }
 
 #[test]
-fn the_limit_in_all_holds_for_all_clients_together() {
-    let service = Service::new(Limits { connections: 2, ..ROOMY });
-    let mut held: Vec<_> = (1..3).map(|last| service.connect_from(Ipv4Addr::new(127, 0, 0, last))).collect();
-    held.iter_mut().for_each(|client| ask(&service, client));
-    let mut refused = service.connect_from(Ipv4Addr::new(127, 0, 0, 3));
-    assert_eq!(read_to_end(&mut refused), 0);
-    service.await_count(Counter::RefusedTotalLimit, 1);
-    let _service = service.echo();
-    for client in &mut held {
-        assert_eq!(id(&receive(client)), 7);
-    }
-}
-
-#[test]
 fn the_connection_that_is_idle_for_the_longest_time_gives_way_to_a_new_client() {
     let service = Service::new(Limits { connections: 3, ..ROOMY });
     let mut clients: Vec<_> =
@@ -92,21 +78,6 @@ fn idle_connections_give_way_when_places_become_scarce() {
     // The first connections that close make room for the others.
     assert_eq!(read_to_end(&mut clients[0]), 0);
     assert!(service.streams.counter(Counter::ClosedIdle) > 0);
-}
-
-#[test]
-fn limits_may_change_while_connections_are_open() {
-    let service = Service::new(ROOMY);
-    let mut client = service.connect();
-    ask(&service, &mut client);
-    service.streams.configure(Limits { connections: 1, ..ROOMY });
-    assert_eq!(read_to_end(&mut service.connect()), 0);
-    assert_eq!(service.streams.counter(Counter::RefusedTotalLimit), 1);
-    let service = service.echo();
-    assert_eq!(id(&receive(&mut client)), 7);
-    service.streams.configure(Limits { idle: Duration::from_millis(50), ..ROOMY });
-    assert_eq!(read_to_end(&mut client), 0);
-    service.await_count(Counter::ClosedIdle, 1);
 }
 
 #[test]

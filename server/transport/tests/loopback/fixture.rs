@@ -8,7 +8,7 @@ use kit::message::read_frame;
 pub use kit::{TIMEOUT as TEST_TIMEOUT, wait_until as eventually};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
-use sixfold_transport::{Counter, Limits, Options, QuerySink, Streams};
+use sixfold_transport::{BoundStreams, Counter, Limits, Options, QuerySink, Streams};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -95,8 +95,12 @@ impl Service {
     }
 
     pub fn listening(listen: &str, limits: Limits, threads: usize) -> Service {
-        let bound =
-            Streams::bind(&[listen.parse().unwrap()], Options { limits, ..Options::default() }).unwrap();
+        let bound = BoundStreams::bind(
+            &[listen.parse().unwrap()],
+            Vec::new(),
+            Options { limits, ..Options::default() },
+        )
+        .unwrap();
         let address = bound.local_addresses().unwrap()[0];
         let workers = Arc::new(FakeWorkers::default());
         let streams = bound.start(workers.clone(), threads).unwrap();

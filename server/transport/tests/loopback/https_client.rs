@@ -4,7 +4,7 @@
 use crate::fixture::*;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConnection, StreamOwned};
-use sixfold_transport::{Limits, Options, Streams, https};
+use sixfold_transport::{BoundStreams, Limits, Options, https};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::ops::Deref;
@@ -43,7 +43,7 @@ impl HttpsService {
         settings.alpn_protocols = https::ALPN.map(Vec::from).into();
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let service = https::Service::new(Arc::new(settings), PATH);
-        let bound = Streams::bind(&[listen], options)
+        let bound = BoundStreams::bind(&[listen], Vec::new(), options)
             .and_then(|bound| bound.with_tls(&[listen], Vec::new(), dot))
             .and_then(|bound| bound.with_https(&[listen], Vec::new(), service))
             .unwrap();

@@ -6,7 +6,7 @@ use quinn::{
     ClientConfig, Connection, ConnectionError, Endpoint, RecvStream, SendStream, TransportConfig, VarInt,
 };
 use rustls::pki_types::CertificateDer;
-use sixfold_transport::{Limits, Options, Streams, quic};
+use sixfold_transport::{BoundStreams, Limits, Options, quic};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,7 +33,8 @@ impl QuicService {
         let workers = Arc::new(FakeWorkers::default());
         let (certificate, settings) = server_settings(&[]);
         let listen: SocketAddr = "127.0.0.1:0".parse().unwrap();
-        let bound = Streams::bind(&[listen], Options { limits, ..Options::default() }).unwrap();
+        let bound =
+            BoundStreams::bind(&[listen], Vec::new(), Options { limits, ..Options::default() }).unwrap();
         let bound = bound.with_quic(&[listen], Vec::new(), quic::Service::new(Arc::new(settings))).unwrap();
         let (address, quic) = (bound.local_addresses().unwrap()[0], bound.quic_addresses().unwrap()[0]);
         let streams = bound.start(workers.clone(), 1).unwrap();

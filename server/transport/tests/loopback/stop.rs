@@ -2,7 +2,7 @@
 
 use crate::fixture::*;
 use engine::IdleTimeout;
-use sixfold_transport::{Counter, Options, Streams};
+use sixfold_transport::{BoundStreams, Counter, Options};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::thread;
@@ -55,7 +55,8 @@ fn a_drain_without_connections_is_immediate_and_may_be_repeated() {
 
 #[test]
 fn retired_streams_leave_new_clients_to_another_process_and_serve_the_others() {
-    let bound = Streams::bind(&["127.0.0.1:0".parse().unwrap()], Options::default()).unwrap();
+    let bound =
+        BoundStreams::bind(&["127.0.0.1:0".parse().unwrap()], Vec::new(), Options::default()).unwrap();
     let address = bound.local_addresses().unwrap()[0];
     let successor = TcpListener::from(bound.sockets().next().unwrap().try_clone_to_owned().unwrap());
     let workers = Arc::new(FakeWorkers::default());
