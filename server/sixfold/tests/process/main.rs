@@ -27,6 +27,7 @@ mod encrypted_service;
 mod events;
 mod examples;
 mod explain;
+mod forgery;
 mod health;
 mod limits;
 mod listen_addresses;

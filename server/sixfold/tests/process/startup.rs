@@ -3,6 +3,7 @@
 use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{Folder, PREFIX, Process, Setup, free_port, wait_until};
 use crate::demo::{is_root, unprivileged};
+use crate::encrypted_service::{Listeners, Pair};
 use crate::upstream::{Behavior, Upstream};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::fs::MetadataExt;
@@ -127,6 +128,48 @@ fn the_default_metrics_port_in_use_is_only_a_warning() {
 }
 
 #[test]
+fn a_control_socket_in_a_directory_that_does_not_exist_is_named() {
+    let path = "/nonexistent/sixfold/control.sock";
+    let lines =
+        [format!("server.listen = [\"127.0.0.1:{}\"]", free_port()), format!("control.socket = \"{path}\"")];
+    let log = start_fails(&Folder::for_everybody(), &[], &lines);
+    let error = only_error(&log);
+    assert!(error.starts_with(&format!("sixfold: cannot listen on {path}: ")), "{error}");
+    assert!(error.contains("change `control.socket`"), "{error}");
+}
+
+#[test]
+fn an_address_that_no_interface_has_is_named_with_the_remedies() {
+    let missing = "192.0.2.77:5300";
+    let files = Listeners::new(&Pair::new());
+    for (key, start) in [
+        ("server.listen", format!("cannot listen on {missing} (UDP): no interface has")),
+        ("metrics.listen", format!("cannot listen on {missing} for metrics: ")),
+        ("tls.listen-dot", format!("cannot listen on TCP {missing}: no interface has")),
+        ("tls.listen-doh", format!("cannot listen on TCP {missing}: no interface has")),
+        ("tls.listen-doq", format!("cannot listen on UDP {missing} for DNS over QUIC: no interface has")),
+    ] {
+        let value =
+            if key == "metrics.listen" { format!("\"{missing}\"") } else { format!("[\"{missing}\"]") };
+        let mut lines = vec![format!("{key} = {value}")];
+        if key != "server.listen" {
+            lines.push(format!("server.listen = [\"127.0.0.1:{}\"]", free_port()));
+        }
+        if key.starts_with("tls.") {
+            lines.push(format!("tls.certificate = \"{}\"", files.certificate().display()));
+            lines.push(format!("tls.key = \"{}\"", files.key().display()));
+        }
+        let log = start_fails(&Folder::for_everybody(), &[], &lines);
+        let error = only_error(&log);
+        assert!(error.starts_with(&format!("sixfold: {start}")), "{error}");
+        assert_eq!(error.contains("listen on 0.0.0.0:5300"), key == "server.listen", "{error}");
+        let remedies =
+            "set `server.freebind`, or let the service manager start the server again until it is there";
+        assert!(error.contains(remedies), "{error}");
+    }
+}
+
+#[test]
 fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
     const PORT: u16 = 77;
     let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start").unwrap_or_default();
@@ -145,6 +188,20 @@ fn a_privileged_port_without_privilege_is_named_with_the_remedy() {
         "{error}"
     );
     assert!(error.contains("CAP_NET_BIND_SERVICE"), "{error}");
+}
+
+#[test]
+fn a_user_that_does_not_exist_is_named_with_the_remedy() {
+    if !is_root() {
+        return kit::skip("only root takes another identity");
+    }
+    let lines = [
+        format!("server.listen = [\"127.0.0.1:{}\"]", free_port()),
+        "server.user = \"no-such-user-here\"".to_owned(),
+    ];
+    let log = start_fails(&Folder::for_everybody(), &[], &lines);
+    assert!(log.starts_with("error: no such user: no-such-user-here\n --> "), "{log}");
+    assert!(log.contains("useradd") && log.contains("server.user"), "{log}");
 }
 
 #[test]
@@ -189,4 +246,16 @@ fn all_errors_of_a_configuration_are_told_and_nothing_starts() {
         assert!(log.contains(words), "{words} not in\n{log}");
     }
     UdpSocket::bind(("127.0.0.1", port)).unwrap();
+}
+
+#[test]
+fn wrong_usage_has_exit_status_2() {
+    for arguments in
+        [&["serve", "--workers", "none"][..], &["serve", "extra"], &["serve", "--demo", "--forwarder", "::1"]]
+    {
+        let process = Process::start(&[], &arguments.iter().map(|&word| word.to_owned()).collect::<Vec<_>>());
+        let (status, _) = process.wait();
+        assert_eq!(status.code(), Some(2), "{arguments:?}: {}", process.log());
+        assert!(process.log().starts_with("sixfold: "), "{}", process.log());
+    }
 }

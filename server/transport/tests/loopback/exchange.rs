@@ -27,6 +27,19 @@ fn pipelined_questions_are_answered_in_the_order_of_the_answers() {
 }
 
 #[test]
+fn a_stream_that_comes_octet_by_octet_is_understood() {
+    let service = Service::new(ROOMY).echo();
+    let mut client = service.connect();
+    for id in 0..3 {
+        for octet in framed(&question(id, 40)) {
+            client.write_all(&[octet]).unwrap();
+        }
+        assert_eq!(receive(&mut client), answer(&question(id, 40)));
+    }
+    eventually("nothing is buffered", || service.streams.buffered_octets() == 0);
+}
+
+#[test]
 fn the_largest_messages_pass_in_both_directions() {
     let service = Service::new(ROOMY).echo();
     let mut client = service.connect();

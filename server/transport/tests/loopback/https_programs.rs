@@ -52,3 +52,56 @@ fn curl_gets_answers_by_get_and_post_over_both_versions_of_http() {
     }
     assert_eq!(service.streams.counter(Counter::Https2xx), 4);
 }
+
+#[test]
+fn kdig_gets_answers_by_get_and_post() {
+    let service = HttpsService::echo(ROOMY);
+    let port = service.https.port().to_string();
+    for method in ["+https-get", "+nohttps-get"] {
+        let arguments =
+            ["@127.0.0.1", "-p", &port, "+https", method, "+noidn", "+timeout=60", "a.example", "AAAA"];
+        let Some(output) = run("kdig", "knot-dnsutils", &arguments, &[]) else { return };
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            text.contains("status: NOERROR") && text.contains("HTTP session (HTTP/2"),
+            "{method}: {output:?}"
+        );
+    }
+    assert_eq!(service.streams.counter(Counter::Https2xx), 2);
+}
+
+/// dnsperf (2.10 to 2.14) takes one response out of each TLS record and waits for more octets on the socket, so the second response in
+/// a record waits for the next record (DNS-OARC/dnsperf issue 240). Several queries outstanding on a connection therefore time out, with
+/// every server that writes two responses at once. Here one query is outstanding, on all connections together.
+#[test]
+fn dnsperf_loses_no_query() {
+    let service = HttpsService::echo(ROOMY);
+    let port = service.https.port();
+    let uri = format!("doh-uri=https://localhost:{port}{PATH}");
+    let port = port.to_string();
+    let arguments = [
+        "-s",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "-m",
+        "doh",
+        "-O",
+        &uri,
+        "-c",
+        "4",
+        "-q",
+        "1",
+        "-n",
+        "1",
+        "-t",
+        "60",
+    ];
+    let Some(output) = run("dnsperf", "dnsperf", &arguments, &b"a.example AAAA\nb.example A\n".repeat(100))
+    else {
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("Queries completed:    200 (100.00%)"), "{output:?}");
+    service.await_count(Counter::Https2xx, 200);
+}

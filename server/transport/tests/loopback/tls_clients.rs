@@ -39,6 +39,17 @@ fn pipelined_queries_over_tls_are_answered_in_the_order_of_the_answers() {
 }
 
 #[test]
+fn the_largest_messages_pass_over_tls_in_both_directions() {
+    let service = HttpsService::echo(ROOMY);
+    let mut client = service.connect_dot();
+    for id in 0..8 {
+        let query = question(id, 65_535 - 12);
+        send(&mut client, std::slice::from_ref(&query));
+        assert_eq!(receive(&mut client), answer(&query));
+    }
+}
+
+#[test]
 fn many_queries_in_records_of_their_own_are_all_answered() {
     let service = HttpsService::echo(ROOMY);
     let mut client = service.connect_dot();
