@@ -2,6 +2,7 @@
 
 use crate::{clock, environment, signals};
 use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,9 +134,14 @@ impl Context {
         self.record.listings.push(Note { subject: subject.into(), text: text.into() });
     }
 
-    /// Adds a difference from the paper, with its reason.
+    /// Adds a difference from the paper, with its reason, if it depends on the run; the others are in `differences.toml`.
     pub fn difference(&mut self, subject: impl Into<String>, text: impl Into<String>) {
         self.record.differences.push(Note { subject: subject.into(), text: text.into() });
+    }
+
+    /// Adds the differences of an experiment, or of one of its parts, that no option changes.
+    pub fn differences_of(&mut self, part: &str) {
+        self.record.differences.extend(fixed_differences().remove(part).unwrap_or_default());
     }
 
     /// Adds a warning, once: a part that could not be measured here, or a doubtful number.
@@ -164,6 +170,16 @@ impl Context {
     }
 }
 
+/// The differences of `differences.toml`, by experiment or part.
+fn fixed_differences() -> BTreeMap<String, Vec<Note>> {
+    let mut all: BTreeMap<String, Vec<Note>> =
+        toml::from_str(include_str!("differences.toml")).expect("a test reads this file");
+    for note in all.values_mut().flatten() {
+        note.text = note.text.replace('\n', " ");
+    }
+    all
+}
+
 /// Lets a load go on until the user wants to stop.
 pub fn until_stopped(stop: &AtomicBool) -> impl Fn(&load::Progress) -> ControlFlow<()> {
     move |_| match stop.load(Ordering::Relaxed) {
@@ -183,5 +199,21 @@ pub fn figure(table: &str, row: &str, column: &str, value: f64, unit: &str, orig
         samples: 1,
         origin,
         ..Figure::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::catalog::EXPERIMENTS;
+
+    #[test]
+    fn every_difference_belongs_to_an_experiment() {
+        let all = fixed_differences();
+        for part in all.keys() {
+            let name = part.split('.').next();
+            assert!(EXPERIMENTS.iter().any(|entry| Some(entry.name) == name), "{part}");
+        }
+        assert!(all.values().flatten().all(|note| !note.text.is_empty() && !note.text.contains('\n')));
     }
 }

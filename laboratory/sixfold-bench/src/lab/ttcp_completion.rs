@@ -69,7 +69,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     add_quantiles(context, &series);
     add_charts(context, &series);
     add_claims(context, &series);
-    add_differences(context);
     Ok(())
 }
 
@@ -316,24 +315,5 @@ fn add_time_claims(context: &mut Context, all: &[Series]) {
         "a median that holds a retransmission or a handshake: 2 s or more",
         format!("{udp:.4} s and {ttcp:.4} s"),
         [udp, ttcp].iter().all(|&time| (1.0..1.01).contains(&time)),
-    );
-}
-
-/// Notes on what differs from the paper.
-fn add_differences(context: &mut Context) {
-    context.difference(
-        "Number of queries",
-        "The paper has 100 concurrent queries for each loss rate. Here the queries run in batches of 100 as well, and many \
-         batches make a point.",
-    );
-    context.difference(
-        "Direction of the delay",
-        "The paper gives its delay as 500 ms. This experiment takes 500 ms in each direction (see ttcp-loss), so that an answer \
-         comes 1 s after its query at the earliest.",
-    );
-    context.difference(
-        "Retransmissions of T/TCP",
-        "Client and server repeat segments on their own, so there are no retry classes of a query over T/TCP: the chart has the \
-         whole distribution.",
     );
 }

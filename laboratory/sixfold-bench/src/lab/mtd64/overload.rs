@@ -72,7 +72,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
         device.stop(&mut agent);
         enter_leak(context, subject, &rounds);
     }
-    differences(context);
     Ok(())
 }
 
@@ -293,24 +292,6 @@ fn enter_leak(context: &mut Context, subject: &Subject, rounds: &[(u64, u64)]) {
 /// True if each round after the first has more octets than the one before.
 fn grows_in_every_round(rounds: &[(u64, u64)]) -> bool {
     rounds.len() > 1 && rounds.windows(2).all(|pair| pair[1].1 > pair[0].1)
-}
-
-fn differences(context: &mut Context) {
-    context.difference(
-        "A plan",
-        "The paper on MTD64 plans a test of floods by AAAA queries and does none; that on mtd64-ng names MTD64's thread for each query and its \
-         leak as motives, and measures neither. So no figure of theirs stands beside these.",
-    );
-    context.difference(
-        "Memory",
-        "A server with a cache keeps what it has answered: Sixfold, BIND and Unbound grow until their caches are full. MTD64 and mtd64-ng \
-         have no cache, so what grows there is lost. The resident memory has steps of 4 KiB, and allocators keep what is freed.",
-    );
-    context.difference(
-        "Threads",
-        "Counted are the threads of all processes of the device. A paper's program that becomes a daemon has one or two more, which \
-         hold its place.",
-    );
 }
 
 /// Authority that is silent about the names that begin with [`SILENT`]. Dropping it ends its thread.

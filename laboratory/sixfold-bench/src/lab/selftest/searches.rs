@@ -60,12 +60,6 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     table_of_steps(context, &samples);
     claims(context, &samples);
     context.chart(distribution(&samples));
-    context.difference(
-        "Server",
-        "The model has one sharp limit of 8,500 queries/s, and a trial up to it fails with a fixed probability. Real servers \
-         have no sharp limit, and a trial also passes by luck above it: hence the paper's maxima of the mirrored form \
-         k * 2^m + 1.",
-    );
     Ok(())
 }
 

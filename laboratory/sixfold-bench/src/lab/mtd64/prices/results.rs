@@ -251,11 +251,6 @@ fn chart(context: &mut Context, device: &str, series: &Series) {
 /// Differences from the paper, and what the figures are of.
 pub fn differences(context: &mut Context) {
     context.difference(
-        "A plan",
-        "The paper plans to add recursion, caching and concurrent A and AAAA queries one by one, and to measure each. No figure of it \
-         stands beside these. MTD64 and mtd64-ng have none of them, so only a client with EDNS can be compared at them.",
-    );
-    context.difference(
         "Rate",
         format!(
             "All loads are open, with {} queries/s. So CPU times hold the wake-ups of a server that waits for most of the time, and say \
@@ -271,16 +266,6 @@ pub fn differences(context: &mut Context) {
             limits::DELAY.as_millis(),
             limits::STAGGER.as_millis()
         ),
-    );
-    context.difference(
-        "Cache",
-        "Names asked again are those of the load before, each once, so all are in a cache that is there. Unbound has no switch for its \
-         cache: sizes of no octets leave the newest entries, and a warning says so if that shows.",
-    );
-    context.difference(
-        "EDNS",
-        "No server here has a switch for EDNS towards its upstream. The upstream has it: one that knows no EDNS answers FORMERR to a query \
-         with an OPT record (RFC 6891 section 7). The price is that of a server that has learned it, and includes its first refusals.",
     );
 }
 
