@@ -4,7 +4,7 @@ use crate::escape;
 use crate::put;
 
 /// A page without its frame. The texts are HTML, except the title.
-pub(super) struct Frame {
+pub struct Frame {
     /// Title of the page, as plain text.
     pub title: String,
     /// Header with the verdict.

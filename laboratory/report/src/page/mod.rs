@@ -22,11 +22,11 @@ use crate::method;
 use crate::named::named;
 use crate::put;
 use crate::table::Table;
-use frame::Frame;
 use measure::run::Run;
 
 pub use combined::html as combined_html;
 pub use experiment::html as experiment_html;
+pub use frame::Frame;
 pub use overlay::files as combined_svg;
 
 /// The whole page.
