@@ -1,8 +1,6 @@
 //! A scripted device: a plain socket in a thread. Its behaviour depends only on the number in the query name, so
 //! every load is predictable.
 
-#![allow(dead_code)] // Each test program uses a part of it.
-
 pub mod multiplexed;
 pub mod stream;
 pub mod tls;

@@ -3,7 +3,7 @@
 use super::outside::INTERVALS_MS;
 use super::{Trial, WAYS};
 use crate::lab::context::{Context, figure};
-use load::grouped;
+use measure::units::grouped;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, Program};
 use measure::outcome::{Deviation, Outcome};
 use std::time::Duration;

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_title_has_the_octets_of_the_transfer() {
         let octets = transfer::message(&transfer::QUESTION).len() as u64;
-        assert!(TRANSFERS.contains(&load::grouped(octets)), "{octets}");
+        assert!(TRANSFERS.contains(&measure::units::grouped(octets)), "{octets}");
         assert_eq!(std::time::Duration::from_millis(65), ADSL);
     }
 }
