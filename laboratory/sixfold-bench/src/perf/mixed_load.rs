@@ -258,7 +258,7 @@ fn match_answer(open: &mut [OutstandingQuery], message: &[u8]) -> Option<(u64, u
         && message.len() >= QUERY
         && message[2] & 0x80 != 0
         && message[12..QUERY] == asked[12..]
-        && names::check_answer(message, u64::from(entry.name)).is_ok();
+        && names::is_right_answer(message, u64::from(entry.name));
     is_right.then_some((sent, entry.phase as usize))
 }
 
