@@ -320,7 +320,6 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
     });
 }
 
-/// Differences from the paper.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -300,5 +300,3 @@ fn claims(context: &mut Context, found: &Found) {
         context.claim(format!("Sixfold: {}", test.row()), refuted_by, observed, observed == "yes");
     }
 }
-
-/// Differences from the paper.

@@ -197,5 +197,3 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
         lines,
     });
 }
-
-/// Differences from the paper.
