@@ -15,7 +15,6 @@ use crate::lab::totd::message;
 use crate::link::interface::{self, LinkNetwork};
 use crate::link::own_namespace::OwnNamespace;
 use crate::link::pump;
-use crate::process::own_program;
 use authority::{Server, Zone};
 use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
 use measure::run::Summary;
@@ -154,10 +153,7 @@ fn ask_device(
     upstream: SocketAddr,
     zone: &[u8],
 ) -> Result<Answers, String> {
-    let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
-    let into = format!("--net={}", left.path());
-    let prefix = ["nsenter", &into, "--", &own.display().to_string()].map(str::to_owned);
-    let mut agent = AgentClient::connect("device", Some(&prefix)).map_err(|error| error.to_string())?;
+    let mut agent = AgentClient::connect("device", Some(&left.prefix()?)).map_err(|error| error.to_string())?;
     let Template { name, program } = template.clone();
     let order = Start {
         recipe: Recipe::Template { name, program },
