@@ -114,14 +114,10 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
 
 /// The experiments as text: name, question, paper and part, durations.
 fn list(entries: &[Entry]) -> String {
-    if entries.is_empty() {
-        return "This program was built without experiments.\n".to_owned();
-    }
     let mut text = String::new();
-    for Entry { name, title, paper, part, takes: (whole, quick), needs_root, .. } in entries {
-        let root = if *needs_root { "; needs root" } else { "" };
+    for Entry { name, title, paper, part, takes: (whole, quick), .. } in entries {
         text += &format!(
-            "{name}\n    {title}\n    {} paper, {part}\n    {whole}; {quick} with --quick{root}\n",
+            "{name}\n    {title}\n    {} paper, {part}\n    {whole}; {quick} with --quick\n",
             paper.short
         );
     }
@@ -135,15 +131,5 @@ fn summarize(record: &Experiment) {
     }
     for warning in &record.warnings {
         println!("warning: {warning}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_without_experiments_says_so() {
-        assert_eq!(list(&[]), "This program was built without experiments.\n");
     }
 }
