@@ -190,7 +190,9 @@ fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() 
     let Some(folder) = Folder::for_sixfold(
         "profile = \"quick\"\n[trial]\nduration = \"200ms\"\npause = \"10ms\"\n[search]\nrepetitions = 2\nstart = 20\nmax = 128\n\
          width = 16\n[correctness]\nnames = 40\n[device]\ntemplate = \"sixfold\"\n",
-    ) else { return };
+    ) else {
+        return;
+    };
     folder.succeed(&["--procedure", "lencse2017"]);
     let run = folder.run();
     let settings = &run.settings;
@@ -325,8 +327,7 @@ fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
     for (address, expected) in [("[::1]:0", 4), ("[::1]:9", 1)] {
         let _ = fs::remove_file(&starts);
         let _ = fs::remove_dir_all(folder.out());
-        let output =
-            folder.finish(&["--command", &command, "--device-address", address]);
+        let output = folder.finish(&["--command", &command, "--device-address", address]);
         let said = text(&output.stderr);
         assert!(!output.status.success() && said.contains("Address already in use"), "{said}");
         assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), expected, "{said}");

@@ -74,10 +74,8 @@ impl Suite<'_> {
             }
         });
         let count = |is_so: fn(&Outcome) -> bool| results.iter().filter(|it| is_so(&it.outcome)).count();
-        let (passed, skipped) = (
-            count(|it| matches!(it, Outcome::Passed)),
-            count(|it| matches!(it, Outcome::Skipped { .. })),
-        );
+        let (passed, skipped) =
+            (count(|it| matches!(it, Outcome::Passed)), count(|it| matches!(it, Outcome::Skipped { .. })));
         println!("{} cases, {passed} passed, {skipped} skipped", results.len());
         if let Some(file) = std::env::var_os("CONFORM_JSON") {
             std::fs::write(file, serde_json::to_string_pretty(&results).unwrap()).unwrap();

@@ -14,10 +14,14 @@ impl Scorecard {
         let mut sections = vec![
             ("requirements", "Requirements", self.requirements_section(&score)),
             ("sections", "Cases", section_table(&score).html()),
-            ("failed", "Failed cases", self.case_table(|outcome| match outcome {
-                Outcome::Failed { differences } => Some(differences),
-                _ => None,
-            })),
+            (
+                "failed",
+                "Failed cases",
+                self.case_table(|outcome| match outcome {
+                    Outcome::Failed { differences } => Some(differences),
+                    _ => None,
+                }),
+            ),
         ];
         let remarked = self.case_table(|outcome| match outcome {
             Outcome::Remarked { remarks } => Some(remarks),
@@ -30,7 +34,10 @@ impl Scorecard {
         }
         if !score.reasons.is_empty() {
             let mut reasons = Table::new("Why cases were not played", 1, &["reason", "cases"]);
-            score.reasons.iter().for_each(|(reason, number)| reasons.row([reason.clone(), number.to_string()]));
+            score
+                .reasons
+                .iter()
+                .for_each(|(reason, number)| reasons.row([reason.clone(), number.to_string()]));
             sections.push(("not-played", "Cases that were not played", reasons.html()));
         }
         if !self.circumstances.configuration.is_empty() {

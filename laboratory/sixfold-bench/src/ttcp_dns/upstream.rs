@@ -192,7 +192,8 @@ impl Upstream {
         self.tcp_pending += 1;
         let (sender, namespace, server) = (self.tcp.0.clone(), self.namespace.clone(), self.server);
         std::thread::spawn(move || {
-            let ask = || exchange::ask_on(&mut exchange::connect(server, UPSTREAM_TIMEOUT)?, &request.message);
+            let ask =
+                || exchange::ask_on(&mut exchange::connect(server, UPSTREAM_TIMEOUT)?, &request.message);
             let ask = || ask().map_err(|error: io::Error| error.to_string());
             let answer = namespace.run(ask).ok();
             // Without a receiver the relay has ended.

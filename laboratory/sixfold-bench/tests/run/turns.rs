@@ -148,7 +148,9 @@ fn devices_in_turns_go_on_in_their_order_after_a_kill() {
 
 #[test]
 fn a_device_that_does_not_start_is_named_and_the_others_go_on() {
-    let Some(folder) = Folder::for_sixfold(&PLAN.replace("repetitions = 2", "repetitions = 1")) else { return };
+    let Some(folder) = Folder::for_sixfold(&PLAN.replace("repetitions = 2", "repetitions = 1")) else {
+        return;
+    };
     let broken = "[device]\ncommand = [\"ls\", \"/nothing-of-that-name\"]\n";
     let broken = folder.0.write("broken.toml", broken).display().to_string();
     let output = folder.finish(&["--device", &broken, "--device", "sixfold"]);

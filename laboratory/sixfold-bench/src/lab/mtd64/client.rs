@@ -69,9 +69,8 @@ impl Client<'_> {
 
     /// Asks over TCP. None if no reply comes in time.
     pub fn ask_over_tcp(&self, query: &Query<'_>) -> Option<Vec<u8>> {
-        let exchange = || {
-            exchange::ask_on(&mut exchange::connect(self.server, limits::REPLY_TIMEOUT)?, &query.octets())
-        };
+        let exchange =
+            || exchange::ask_on(&mut exchange::connect(self.server, limits::REPLY_TIMEOUT)?, &query.octets());
         let reply = self.place.run(|| exchange().map_err(|error: io::Error| error.to_string())).ok()?;
         Some(reply).filter(|reply| query.is_answered_by(reply))
     }

@@ -3,9 +3,9 @@
 use super::outside::INTERVALS_MS;
 use super::{Trial, WAYS};
 use crate::lab::context::{Context, figure};
-use measure::units::grouped;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, Program};
 use measure::outcome::{Deviation, Outcome};
+use measure::units::grouped;
 use std::time::Duration;
 
 /// Bound of the authors' script around dns64perf++: sending 60 s of queries may take 1 % longer.

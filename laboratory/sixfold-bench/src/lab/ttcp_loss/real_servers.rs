@@ -153,7 +153,8 @@ fn ask_device(
     upstream: SocketAddr,
     zone: &[u8],
 ) -> Result<Answers, String> {
-    let mut agent = AgentClient::connect("device", Some(&left.prefix()?)).map_err(|error| error.to_string())?;
+    let mut agent =
+        AgentClient::connect("device", Some(&left.prefix()?)).map_err(|error| error.to_string())?;
     let Template { name, program } = template.clone();
     let order = Start {
         recipe: Recipe::Template { name, program },
@@ -189,12 +190,7 @@ fn address(number: u16) -> [u8; 4] {
 }
 
 /// Asks all names, each once, and takes the answers until `limit` after the last name.
-fn ask(
-    socket: &UdpSocket,
-    names: u16,
-    limit: Duration,
-    zone: &[u8],
-) -> io::Result<Answers> {
+fn ask(socket: &UdpSocket, names: u16, limit: Duration, zone: &[u8]) -> io::Result<Answers> {
     let mut answers = Answers { names: u64::from(names), ..Answers::default() };
     let mut is_open = vec![true; usize::from(names)];
     let mut open = usize::from(names);

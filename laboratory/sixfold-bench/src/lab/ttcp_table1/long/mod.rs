@@ -107,7 +107,8 @@ pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<
     for round_trip in MEASURED {
         for (way, name, round_trips) in WAYS {
             let row = Row { name, round_trips, round_trip };
-            let socket = testbed.left().run(|| exchange::socket_to(kernel_server()).map_err(|e| e.to_string()))?;
+            let socket =
+                testbed.left().run(|| exchange::socket_to(kernel_server()).map_err(|e| e.to_string()))?;
             cells.push(row.measure(context, testbed, &QUESTION, |question| {
                 let whole = |answer: Vec<u8>| check(&answer, question).map(|()| answer);
                 if matches!(way, Way::UdpThenTtcp | Way::UdpThenTcp) {

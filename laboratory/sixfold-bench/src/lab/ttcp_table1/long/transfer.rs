@@ -87,7 +87,7 @@ pub fn message(question: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    
+
     #[test]
     fn the_zone_comes_whole_in_one_message() {
         let server = TransferServer::start(&["127.0.0.1:0".parse().unwrap()]);
@@ -99,7 +99,8 @@ mod tests {
         let server = TransferServer::start(&[address]).unwrap();
         let mut asked = QUESTION;
         asked[..2].copy_from_slice(&[7, 9]);
-        let answer = exchange::ask_on(&mut exchange::connect(address, ANSWER_TIMEOUT).unwrap(), &asked).unwrap();
+        let answer =
+            exchange::ask_on(&mut exchange::connect(address, ANSWER_TIMEOUT).unwrap(), &asked).unwrap();
         drop(server);
         assert_eq!(answer, message(&asked));
         // Header and question 22; two SOA records of 2 + 10 + 24; hosts of 7 + 10 + 4.
