@@ -1,6 +1,6 @@
 //! `sixfold-bench lab`: the experiments of the published papers.
 
-use crate::lab::catalog::{self, EXPERIMENTS, Entry};
+use crate::lab::catalog::{self, About, EXPERIMENTS, Entry};
 use crate::lab::context::{Context, LabOptions};
 use crate::lab::{self, output, programs};
 use clap::Args;
@@ -82,7 +82,7 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
         (Some(entry), Some(out)) if !arguments.list => (entry, out),
         // Without --list, the command line has both.
         (entry, _) => {
-            print!("{}", list(entry.map_or(EXPERIMENTS, std::slice::from_ref)));
+            print!("{}", list(entry.map_or(&EXPERIMENTS[..], std::slice::from_ref)));
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -115,11 +115,9 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
 /// The experiments as text: name, question, paper and part, durations.
 fn list(entries: &[Entry]) -> String {
     let mut text = String::new();
-    for Entry { name, title, paper, part, takes: (whole, quick), .. } in entries {
-        text += &format!(
-            "{name}\n    {title}\n    {} paper, {part}\n    {whole}; {quick} with --quick\n",
-            paper.short
-        );
+    for Entry { name, about: About { title, paper, part, takes: (whole, quick), .. }, .. } in entries {
+        text +=
+            &format!("{name}\n    {title}\n    {paper} paper, {part}\n    {whole}; {quick} with --quick\n");
     }
     text
 }

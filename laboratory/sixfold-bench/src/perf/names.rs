@@ -72,8 +72,9 @@ pub fn write_answer(message: &mut [u8], length: usize) -> Option<usize> {
     Some(end)
 }
 
-/// The sequence number of a message, if header and question are those of [`write_query`].
-fn sequence(message: &[u8]) -> Option<u64> {
+/// The sequence number of a message, if header and question are those of [`write_query`]: all that a reply of the reflector has, which
+/// parses no DNS.
+pub fn sequence(message: &[u8]) -> Option<u64> {
     if message.len() < QUERY || message[2] & 0xf8 != 0x80 || message[4..6] != [0, 1] {
         return None;
     }
@@ -109,11 +110,6 @@ pub fn is_right_answer(message: &[u8], number: u64) -> bool {
         && record[..4] == [0, 28, 0, 1]
         && record[8..10] == [0, 16]
         && record[10..26] == expected.to_be_bytes()
-}
-
-/// The sequence number of the query that a reply of the reflector belongs to, which parses no DNS.
-pub fn check_reflected(message: &[u8]) -> Option<u64> {
-    sequence(message)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ impl Answers {
     fn check(self, message: &[u8]) -> Option<u64> {
         match self {
             Answers::Synthesized => names::check_synthesized(message),
-            Answers::Reflected => names::check_reflected(message),
+            Answers::Reflected => names::sequence(message),
         }
     }
 }
