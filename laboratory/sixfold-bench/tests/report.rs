@@ -76,6 +76,15 @@ fn no_complaints(browser: &Browser, look: Look) {
     browser.expect_no_complaints(is_own, look);
 }
 
+/// Checks the contrasts of the page, and that it is not wider than the window.
+fn is_readable(browser: &mut Browser, look: Look) {
+    for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
+        assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
+    }
+    let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+}
+
 /// The rows of the table of results, as the browser shows them.
 fn rows(browser: &mut Browser) -> Vec<Vec<String>> {
     let rows = browser
@@ -176,13 +185,8 @@ fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
         assert_eq!(charts["cut"], serde_json::json!([]), "{look:?}: labels beyond the edge of their chart");
         assert!(charts["charts"].as_u64().unwrap() >= 10, "{charts}");
         let contrasts = browser.value(CONTRASTS).unwrap();
-        let contrasts = contrasts.as_object().unwrap();
-        assert!(contrasts.len() >= 10, "{contrasts:?}");
-        for (kind, contrast) in contrasts {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        assert!(contrasts.as_object().unwrap().len() >= 10, "{contrasts:?}");
+        is_readable(&mut browser, look);
     }
 }
 
@@ -230,11 +234,7 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
             assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
         }
         assert_eq!(browser.value(CUT_LABELS).unwrap()["cut"], serde_json::json!([]), "{look:?}");
-        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        is_readable(&mut browser, look);
     }
 }
 
@@ -292,11 +292,7 @@ fn the_page_of_an_experiment_is_whole_without_errors_or_requests() {
             (&charts["cut"], &charts["charts"]),
             (&serde_json::json!([]), &record.charts.len().into())
         );
-        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        is_readable(&mut browser, look);
     }
 }
 
