@@ -34,7 +34,7 @@ pub use certificates::certificates_csv;
 pub use chart::BarChart;
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};
-pub use page::{Frame, combined_html, combined_svg, experiment_html, html};
+pub use page::{Frame, badges, combined_html, combined_svg, experiment_html, html};
 pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
 pub use verdict::{indicative, repeated, sentence};

@@ -43,18 +43,19 @@ impl Scorecard {
         if !self.circumstances.configuration.is_empty() {
             sections.push(("configuration", "Configuration", self.configuration_section()));
         }
-        let (class, badge) = match score.holds() {
-            true => ("yes", "all MUST and SHOULD hold"),
-            false => ("no", "not all MUST and SHOULD hold"),
+        let badge = match score.holds() {
+            true => ("yes", "all MUST and SHOULD hold".to_owned()),
+            false => ("no", "not all MUST and SHOULD hold".to_owned()),
         };
         let header = format!(
-            "<header><p class=\"kind\">DNS64 conformance<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>\
-             <h1>{}</h1>\n<ul class=\"badges\"><li class=\"{class}\">{badge}</li></ul>\n<p class=\"verdict\">{}</p></header>\n",
+            "<h1>{}</h1>{}<p class=\"verdict\">{}</p>",
             html(&self.device),
+            report::badges(&[badge]),
             html(&summary_sentence(&score))
         );
         let title = format!("{}: DNS64 conformance", self.device);
-        Frame { title, header, sections, footer: self.facts(), json: escape::script(&self.json()) }.html()
+        let json = escape::script(&self.json());
+        Frame { title, kind: "DNS64 conformance", header, sections, footer: self.facts(), json }.html()
     }
 
     fn requirements_section(&self, score: &Score) -> String {
