@@ -1,7 +1,7 @@
 //! `sixfold-bench run` from a user's point of view: whole runs at rates that every machine can handle, so that no test
 //! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
-use crate::fixtures;
+use crate::fixtures::{self, RunningAuthority, lossy};
 #[path = "run/turns.rs"]
 mod turns;
 
@@ -10,7 +10,6 @@ use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -111,9 +110,7 @@ fn wait_for(run: &mut Killed, is_so: impl Fn() -> bool) {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    command
+    fixtures::command(&[&["run"], arguments].concat())
 }
 
 fn finish(arguments: &[&str]) -> Output {
@@ -121,7 +118,7 @@ fn finish(arguments: &[&str]) -> Output {
 }
 
 fn succeeded(output: Output) -> Output {
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
     output
 }
 
@@ -132,10 +129,6 @@ fn interrupt(mut run: Killed) -> String {
     std::io::Read::read_to_string(&mut run.0.stderr.take().unwrap(), &mut said).unwrap();
     assert_eq!(run.0.wait().unwrap().code(), Some(1), "{said}");
     said
-}
-
-fn text(output: &[u8]) -> String {
-    String::from_utf8_lossy(output).into_owned()
 }
 
 /// Checks the conditions that hold for every record.
@@ -167,9 +160,9 @@ fn check(run: &Run) {
 fn a_run_ends_with_a_bundle_and_a_report() {
     let Some(folder) = Folder::for_sixfold(&format!("{PLAN}{SIXFOLD}")) else { return };
     let output = folder.succeed(&[]);
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     assert!(said.contains("NOT compliant") && said.contains("40 of 40 answers are valid"), "{said}");
-    assert!(text(&output.stdout).contains("RFC 8219 compliant: no"), "{}", text(&output.stdout));
+    assert!(lossy(&output.stdout).contains("RFC 8219 compliant: no"), "{}", lossy(&output.stdout));
     let run = folder.run();
     check(&run);
     assert!(run.complete && run.results.len() == 1 && run.results[0].strict.len() == 2, "{:?}", run.results);
@@ -182,7 +175,7 @@ fn a_run_ends_with_a_bundle_and_a_report() {
         assert!(folder.out().join(file).metadata().unwrap().len() > 100, "{file}");
     }
     let again = folder.finish(&[]);
-    assert!(!again.status.success() && text(&again.stderr).contains("--resume"), "{}", text(&again.stderr));
+    assert!(!again.status.success() && lossy(&again.stderr).contains("--resume"), "{}", lossy(&again.stderr));
 }
 
 #[test]
@@ -307,7 +300,7 @@ fn a_device_whose_port_was_taken_is_started_at_another_port() {
     let program = fixtures::sixfold_that_loses_its_port(&folder.0);
     folder.0.write("plan.toml", format!("{PLAN}{SIXFOLD}program = \"{}\"\n", program.display()));
     let output = folder.finish(&[]);
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     assert!(output.status.success() && folder.run().complete, "{said}");
     assert!(said.contains("was taken before the device had it: it is started at another port"), "{said}");
     let log = folder.log();
@@ -328,7 +321,7 @@ fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
         let _ = fs::remove_file(&starts);
         let _ = fs::remove_dir_all(folder.out());
         let output = folder.finish(&["--command", &command, "--device-address", address]);
-        let said = text(&output.stderr);
+        let said = lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("Address already in use"), "{said}");
         assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), expected, "{said}");
     }
@@ -357,26 +350,14 @@ fn a_reader_that_has_seen_enough_does_not_end_a_run() {
 #[test]
 fn an_authority_that_runs_already_is_used_as_it_is() {
     let Some(folder) = Folder::for_sixfold("") else { return };
-    let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    let mut authority = Killed(
-        Command::new(bench)
-            .args(["authority", "--listen", "[::1]:0"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
-    // It tells the port that it has.
-    let said = BufReader::new(authority.0.stderr.take().unwrap());
-    let ready = |line: String| Some(line.split_once("authority ready on ")?.1.to_owned());
-    let listen = said.lines().map_while(Result::ok).find_map(ready).expect("it is ready");
+    let authority = RunningAuthority::start(&["--listen", "[::1]:0"]);
+    let listen = authority.at;
     let plan = format!("{PLAN}{SIXFOLD}[authority]\nexternal = true\naddress = \"{listen}\"\n");
     folder.0.write("plan.toml", plan);
     folder.succeed(&[]);
     let run = folder.run();
     assert!(run.complete && run.self_test.is_some() && run.results[0].summary.median > 0.0);
-    assert_eq!(run.settings.authority, listen);
+    assert_eq!(run.settings.authority, listen.to_string());
 }
 
 #[test]
@@ -442,7 +423,7 @@ fn a_device_that_does_no_dns64_is_not_timed() {
     // An authority instead of a device: it answers, but synthesizes nothing.
     let device = format!("{bench} authority --listen [{{listen_address}}]:{{listen_port}}");
     let output = folder.finish(&["--command", &device]);
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("no valid answers"), "{said}");
 }
@@ -463,7 +444,7 @@ fn wrong_usage_is_told_with_the_remedy() {
     ] {
         let output = finish(&arguments);
         assert!(!output.status.success());
-        assert!(text(&output.stderr).contains(word), "{arguments:?}: {}", text(&output.stderr));
+        assert!(lossy(&output.stderr).contains(word), "{arguments:?}: {}", lossy(&output.stderr));
     }
     assert_eq!(finish(&["--device", "unbound"]).status.code(), Some(2), "--out is missing");
 }
@@ -487,7 +468,7 @@ fn a_device_is_measured_over_encrypted_transports() {
         }
         assert!(!run.device.files.contains_key("key.pem"), "a key is in the record");
         assert_eq!(run.device.files.contains_key("certificate.pem"), transport != "tcp-reuse");
-        assert!(!text(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
+        assert!(!lossy(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
     }
 }
 
@@ -528,7 +509,7 @@ fn three_tester_hosts_send_parts_of_each_trial() {
 fn the_rfc_8219_profile_prints_its_estimate() {
     let folder = Folder::with("");
     let output = succeeded(finish(&["--device", "unbound", "--estimate", "--out", &folder.out_text()]));
-    assert!(text(&output.stderr).contains(" h "), "{}", text(&output.stderr));
+    assert!(lossy(&output.stderr).contains(" h "), "{}", lossy(&output.stderr));
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(plan["trial"]["duration"], "60000ms");
     assert_eq!(plan["search"]["repetitions"], 20);

@@ -1,10 +1,11 @@
 //! Several devices in one run: the order of their turns, their folders, the report of all.
 
-use super::{Folder, PLAN, check, finish, interrupt, succeeded, text, wait_for};
+use super::{Folder, PLAN, check, finish, interrupt, succeeded, wait_for};
+use crate::fixtures::{self, lossy};
 use measure::run::{Purpose, Run, Trial};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A file with a Sixfold of which a script writes start and end into a file.
 fn noted_device(folder: &Folder, name: &str, notes: &Path) -> String {
@@ -62,7 +63,7 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     let out = folder.out_text();
     let arguments = ["--device", &devices[0], "--device", &devices[1]];
     let output = folder.succeed(&arguments);
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     let (one, two) = (read(&folder, "one"), read(&folder, "two"));
     for run in [&one, &two] {
         check(run);
@@ -85,7 +86,7 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
         said.contains("one: ") && said.contains("two: ") && said.contains(" left for all: search 2"),
         "{said}"
     );
-    let result = text(&output.stdout);
+    let result = lossy(&output.stdout);
     assert!(result.contains("sh [one]") && result.contains("sh [two]"), "{result}");
     assert!(result.contains("two against one\n") && result.contains("ratio"), "{result}");
     assert!(result.contains(&format!("report of all devices: {out}/devices.html")), "{result}");
@@ -105,8 +106,8 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     }
     // Everything that works on the run of one device works on each.
     let bench = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap();
-        (output.status.code(), text(&output.stdout))
+        let output = fixtures::bench(arguments);
+        (output.status.code(), lossy(&output.stdout))
     };
     let paths = ["one", "two"].map(|name| folder.out().join(name).display().to_string());
     assert_eq!(bench(&["report", &paths[0]]).0, Some(0));
@@ -118,7 +119,7 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     assert!(fs::read_to_string(folder.out().join("devices.html")).unwrap() == page, "the same page");
     let again = folder.finish(&arguments);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("--resume"), "{}", text(&again.stderr));
+    assert!(lossy(&again.stderr).contains("--resume"), "{}", lossy(&again.stderr));
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn devices_in_turns_go_on_in_their_order_after_a_kill() {
         assert!(run.complete && events(name).starts_with(&kept), "what was done is not done again");
     }
     alternate(&runs[0], &runs[1]);
-    assert!(text(&output.stdout).contains("[sixfold]") && text(&output.stdout).contains("[sixfold-2]"));
+    assert!(lossy(&output.stdout).contains("[sixfold]") && lossy(&output.stdout).contains("[sixfold-2]"));
 }
 
 #[test]
@@ -154,12 +155,12 @@ fn a_device_that_does_not_start_is_named_and_the_others_go_on() {
     let broken = "[device]\ncommand = [\"ls\", \"/nothing-of-that-name\"]\n";
     let broken = folder.0.write("broken.toml", broken).display().to_string();
     let output = folder.finish(&["--device", &broken, "--device", "sixfold"]);
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("broken: no further turn, the others go on: "), "{said}");
     assert!(said.contains("sixfold-bench: broken: ") && said.contains("nothing-of-that-name"), "{said}");
     assert!(read(&folder, "sixfold").complete);
-    assert!(text(&output.stdout).contains("devices.html"));
+    assert!(lossy(&output.stdout).contains("devices.html"));
     assert!(folder.out().join("devices-loss.svg").is_file());
 }
 
@@ -198,7 +199,7 @@ fn wrong_usage_of_several_devices_is_told_with_the_remedy() {
         let arguments = ["--device", "sixfold", "--device", other, "--out", &out];
         let output = finish(&arguments.into_iter().chain(further).collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{other} {further:?}");
-        assert!(text(&output.stderr).contains(word), "{other} {further:?}: {}", text(&output.stderr));
+        assert!(lossy(&output.stderr).contains(word), "{other} {further:?}: {}", lossy(&output.stderr));
     }
     assert!(!folder.out().exists(), "nothing was begun");
 }
@@ -215,7 +216,7 @@ fn the_estimate_of_several_devices_is_a_sum() {
     assert_eq!(plans["tuned"]["device"]["options"][0], "outgoing-range: 256");
     // Each turn begins with an empty cache.
     assert_eq!(plans["tuned"]["device"]["restart"], "repetition");
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     let counts: Vec<u32> = said
         .lines()
         .map(|line| line.split("about ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())
