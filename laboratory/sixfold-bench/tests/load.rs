@@ -2,7 +2,6 @@
 
 use crate::fixtures::{RunningAuthority, bench, lossy};
 use kit::Folder;
-use std::net::SocketAddr;
 use std::process::Output;
 
 fn authority() -> RunningAuthority {
@@ -10,7 +9,7 @@ fn authority() -> RunningAuthority {
 }
 
 /// Runs a load of 100 queries.
-fn load(server: &SocketAddr, arguments: &[&str]) -> (Output, String) {
+fn load(server: impl ToString, arguments: &[&str]) -> (Output, String) {
     let load =
         ["load", "--server", &server.to_string(), "--rate", "500", "--duration", "200ms", "--timeout", "5s"];
     let output = bench(&[&load, arguments].concat());
@@ -22,7 +21,7 @@ fn load(server: &SocketAddr, arguments: &[&str]) -> (Output, String) {
 fn every_query_is_a_line_of_the_file_of_round_trip_times() {
     let (authority, folder) = (authority(), Folder::new());
     let file = folder.text("times.csv");
-    let (output, said) = load(&authority.at, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
+    let (output, said) = load(authority.at, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
     assert!(said.contains("      mean  deviation        min     median"), "{said}{output:?}");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -43,7 +42,7 @@ fn every_query_is_a_line_of_the_file_of_round_trip_times() {
 #[test]
 fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
     let (authority, folder) = (authority(), Folder::new());
-    let (output, said) = load(&authority.at, &["--zone-name", "other.test"]);
+    let (output, said) = load(authority.at, &["--zone-name", "other.test"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("expected 64:ff9b::a00:0, got REFUSED for 010-000-000-000.other.test"), "{said}");
     assert!(said.contains("must forward other.test to \"sixfold-bench authority\""), "{said}");
@@ -51,7 +50,7 @@ fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
     let (file, json) = (folder.text("names.txt"), folder.text("out.json"));
     std::fs::write(&file, "1-2-3-4.dns64perf.test A\n1-2-3-4.dns64perf.test aaaa\nx.dns64perf.test MX\n")
         .unwrap();
-    let (_, said) = load(&authority.at, &["--queries", &file, "--json", &json]);
+    let (_, said) = load(authority.at, &["--queries", &file, "--json", &json]);
     assert!(said.contains("67   NOERROR (67.0 %)") && said.contains("33   NXDOMAIN (33.0 %)"), "{said}");
     let outcome: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!((outcome["valid"].as_u64(), outcome["rcodes"]["NXDOMAIN"].as_u64()), (Some(100), Some(33)));
@@ -94,7 +93,7 @@ fn every_transport_asks_the_authority_and_tells_its_packets_and_connections() {
             continue;
         }
         let options = ["--self-test", "--aaaa-share", "1", "--transport", transport, "--json", &json];
-        let (_, said) = load(&authority.at, &options);
+        let (_, said) = load(authority.at, &options);
         let outcome: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
         assert_eq!((&outcome["transport"], &outcome["valid"]), (&transport.into(), &100.into()), "{said}");

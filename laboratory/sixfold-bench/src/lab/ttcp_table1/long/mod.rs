@@ -22,7 +22,6 @@ use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
-use transfer::TransferServer;
 use ttcp::Settings;
 
 /// Queries of a row: short and whole version. At 65 ms all rows together take 18 round trips of each.
@@ -146,7 +145,7 @@ pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<
 pub fn transfers(context: &Context) -> Result<Vec<LongCell>, String> {
     let testbed = Testbed::new()?;
     let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];
-    let _server = testbed.right().run(|| TransferServer::start(&addresses))?;
+    let _server = testbed.right().run(|| transfer::start(&addresses))?;
     let upstream = Upstream::new(testbed.right(), addresses[0])?.over_tcp();
     let _relay = Relay::start(testbed.host(1, settings(LAST_COUNTS[1]), 1)?, upstream)?;
     let mut stub = Stub::new(testbed.host(0, settings(LAST_COUNTS[0]), 2)?, ttcp_server());

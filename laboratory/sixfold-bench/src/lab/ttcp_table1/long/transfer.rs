@@ -20,31 +20,26 @@ const HOSTS: u32 = 600;
 /// Longest wait for a connection, so that a thread sees its end soon.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// The server. Dropping it ends it.
-pub struct TransferServer(Vec<Background<()>>);
-
-impl TransferServer {
-    /// Listens on these addresses of the current thread's namespace.
-    ///
-    /// # Errors
-    ///
-    /// An address cannot be bound.
-    pub fn start(addresses: &[SocketAddr]) -> Result<TransferServer, String> {
-        let start = |address: &SocketAddr| {
-            let listener = TcpListener::bind(address)
-                .map_err(|error| format!("the server of the zone transfer: {address}: {error}"))?;
-            Ok(Background::start(move |stop| {
-                while !stop.load(Ordering::Relaxed) {
-                    let ready = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&WAIT));
-                    if ready.is_ok_and(|count| count > 0) {
-                        // A client that fails is its own loss.
-                        let _ = serve(&listener);
-                    }
+/// Serves the zone at these addresses of the current thread's namespace, until what it returns is dropped.
+///
+/// # Errors
+///
+/// An address cannot be bound.
+pub fn start(addresses: &[SocketAddr]) -> Result<Vec<Background<()>>, String> {
+    let start = |address: &SocketAddr| {
+        let listener = TcpListener::bind(address)
+            .map_err(|error| format!("the server of the zone transfer: {address}: {error}"))?;
+        Ok(Background::start(move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let ready = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&WAIT));
+                if ready.is_ok_and(|count| count > 0) {
+                    // A client that fails is its own loss.
+                    let _ = serve(&listener);
                 }
-            }))
-        };
-        addresses.iter().map(start).collect::<Result<_, _>>().map(TransferServer)
-    }
+            }
+        }))
+    };
+    addresses.iter().map(start).collect()
 }
 
 /// Answers one question on one connection.
@@ -90,13 +85,13 @@ mod tests {
 
     #[test]
     fn the_zone_comes_whole_in_one_message() {
-        let server = TransferServer::start(&["127.0.0.1:0".parse().unwrap()]);
+        let server = start(&["127.0.0.1:0".parse().unwrap()]);
         drop(server.unwrap());
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        assert!(TransferServer::start(&[address]).err().unwrap().contains(&address.to_string()));
+        assert!(start(&[address]).err().unwrap().contains(&address.to_string()));
         drop(taken);
-        let server = TransferServer::start(&[address]).unwrap();
+        let server = start(&[address]).unwrap();
         let mut asked = QUESTION;
         asked[..2].copy_from_slice(&[7, 9]);
         let answer =
