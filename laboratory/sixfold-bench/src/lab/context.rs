@@ -1,7 +1,10 @@
 //! Context of an experiment: its options, its working folder, and the record that it fills.
 
 use crate::{clock, environment, signals};
-use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA};
+use measure::experiment::{
+    Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA, median_interval, proportion_interval,
+};
+use measure::statistics::{median, sorted};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -200,6 +203,25 @@ pub fn figure(table: &str, row: &str, column: &str, value: f64, unit: &str, orig
         origin,
         ..Figure::default()
     }
+}
+
+/// A share of trials in percent, with its interval.
+pub fn percent((hits, trials): (u64, u64)) -> (f64, Option<(f64, f64)>) {
+    let interval = proportion_interval(hits, trials).map(|(low, high)| (100.0 * low, 100.0 * high));
+    (100.0 * hits as f64 / trials.max(1) as f64, interval)
+}
+
+/// A figure of a share of trials (hits, trials), without the paper's number.
+pub fn share(table: &str, row: &str, column: &str, trials: (u64, u64), origin: Origin) -> Figure {
+    let (value, interval) = percent(trials);
+    Figure { interval, samples: trials.1, ..figure(table, row, column, value, "%", origin) }
+}
+
+/// A figure of the median of measured values, without the paper's number. `seed`: of the resampling for its interval.
+pub fn median_figure(table: &str, row: &str, column: &str, values: &[f64], unit: &str, seed: u64) -> Figure {
+    let value = median(&sorted(values)).unwrap_or(f64::NAN);
+    let figure = figure(table, row, column, value, unit, Origin::Measured);
+    Figure { interval: median_interval(values, seed), samples: values.len() as u64, ..figure }
 }
 
 #[cfg(test)]

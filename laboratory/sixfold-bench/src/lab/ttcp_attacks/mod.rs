@@ -7,7 +7,7 @@ mod kernel;
 mod memory;
 mod repeats;
 
-use super::context::{Context, figure};
+use super::context::{self, Context, figure};
 use measure::experiment::{Figure, Origin, proportion_interval};
 use papers::attacks::{self, Hits, MECHANISMS, Mechanism};
 
@@ -40,14 +40,9 @@ fn name(mechanism: Mechanism) -> &'static str {
     }
 }
 
-/// A share of trials, per cent, with its interval.
+/// A share of trials in virtual time.
 fn share(table: &str, row: &str, column: &str, Hits { hits, trials }: Hits) -> Figure {
-    let percent = |share: f64| 100.0 * share;
-    Figure {
-        interval: proportion_interval(hits, trials).map(|(low, high)| (percent(low), percent(high))),
-        samples: trials,
-        ..figure(table, row, column, percent(hits as f64 / trials as f64), "%", Origin::Virtual)
-    }
+    context::share(table, row, column, (hits, trials), Origin::Virtual)
 }
 
 /// Blind guesses of the connection count and of the cookie.

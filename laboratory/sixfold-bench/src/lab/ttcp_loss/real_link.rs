@@ -1,17 +1,16 @@
 //! One point with sockets, namespaces and a TUN link, as a check of the virtual time: a UDP client with the timeouts of djbdns
 //! on a scale of 1 to 50.
 
-use super::sweep::percent;
 use crate::background::Background;
 use crate::exchange::is_no_datagram;
-use crate::lab::context::{Context, figure};
+use crate::lab::context::{Context, figure, share};
 use crate::lab::own_namespace;
 use crate::link::interface::{self, LinkNetwork};
 use crate::link::namespace::Namespace;
 use crate::link::own_namespace::OwnNamespace;
 use crate::link::pump;
 use core::sync::atomic::{AtomicBool, Ordering};
-use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::experiment::{Origin, binomial_range};
 use netem::{Impairments, Loss};
 use papers::loss::retry::DJBDNS;
 use papers::loss::{ANSWER_OCTETS, QUERY_OCTETS};
@@ -56,18 +55,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     let probability = DJBDNS.failure(LOSS, Duration::ZERO);
     let trials = u64::from(QUERIES);
     let table = "Failed queries over a TUN link, 30 % loss, timeouts of djbdns / 50";
-    context.figure(Figure {
-        samples: trials,
-        interval: proportion_interval(failed, trials).map(percent),
-        ..figure(
-            table,
-            "UDP, 3 sends",
-            "measured",
-            100.0 * failed as f64 / trials as f64,
-            "%",
-            Origin::Measured,
-        )
-    });
+    context.figure(share(table, "UDP, 3 sends", "measured", (failed, trials), Origin::Measured));
     context.figure(figure(table, "UDP, 3 sends", "arithmetic", 100.0 * probability, "%", Origin::Arithmetic));
     let (low, high) = binomial_range(trials, probability, FALSE_ALARM);
     context.claim(

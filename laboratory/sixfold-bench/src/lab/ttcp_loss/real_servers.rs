@@ -3,12 +3,11 @@
 //! Every name has an AAAA record. A DNS64 server whose AAAA query gets no answer may go on with the A query (RFC 6147 section 5.1.3) and
 //! then gives a synthesized address for a name that needs none: the client reaches it through NAT64.
 
-use super::sweep::percent;
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
 use crate::exchange;
-use crate::lab::context::{Context, figure};
+use crate::lab::context::{Context, figure, share};
 use crate::lab::device::{self, RunningDevice, Template};
 use crate::lab::own_namespace;
 use crate::lab::totd::message;
@@ -16,7 +15,7 @@ use crate::link::interface::{self, LinkNetwork};
 use crate::link::own_namespace::OwnNamespace;
 use crate::link::pump;
 use authority::{Server, Zone};
-use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::experiment::{Figure, Origin, binomial_range};
 use measure::run::Summary;
 use netem::{Impairments, Loss};
 use papers::loss::retry::{RetryPolicy, SIXFOLD, UNBOUND};
@@ -249,11 +248,7 @@ fn enter(context: &mut Context, template: &Template, loss: u32, answers: &Answer
         ("SERVFAIL", answers.server_failures),
         ("none", answers.unanswered()),
     ] {
-        context.figure(Figure {
-            samples: names,
-            interval: proportion_interval(count, names).map(percent),
-            ..figure(TABLE, &row, column, 100.0 * count as f64 / names as f64, "%", Origin::Measured)
-        });
+        context.figure(share(TABLE, &row, column, (count, names), Origin::Measured));
     }
     let times = Summary::of(&answers.times_ms);
     for (column, value) in [("median time", times.median), ("99th percentile", times.p99)] {

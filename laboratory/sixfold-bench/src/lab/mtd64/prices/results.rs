@@ -5,7 +5,7 @@ use super::setups::{
     AGAIN, AGAIN_UNCACHED, Comparison, NATIVE_PARALLEL, NATIVE_SEQUENTIAL, NATIVE_STAGGERED, PARALLEL,
     SEQUENTIAL, STAGGERED, Setup, UPSTREAM_WITHOUT_EDNS,
 };
-use crate::lab::context::{Context, figure};
+use crate::lab::context::{Context, figure, median_figure};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval};
 use measure::run::Summary;
 
@@ -123,9 +123,7 @@ fn enter_setup(context: &mut Context, device: &str, setup: &Setup, loads: &[Meas
     ];
     for (column, unit, of) in columns {
         let values: Vec<f64> = loads.iter().map(of).filter(|value| value.is_finite()).collect();
-        let interval = median_interval(&values, context.seed(2));
-        let entry = figure(SETUPS, &row, column, median(&values), unit, Origin::Measured);
-        context.figure(Figure { interval, samples: values.len() as u64, ..entry });
+        context.figure(median_figure(SETUPS, &row, column, &values, unit, context.seed(2)));
     }
 }
 
@@ -135,9 +133,7 @@ fn enter_comparison(context: &mut Context, device: &str, comparison: &Comparison
         [("CPU time for an answer", |load| load.cpu_us), ("median latency", |load| load.latency_ms)];
     for (column, of) in columns {
         let ratios = series.ratios(comparison, of);
-        let interval = median_interval(&ratios, context.seed(3));
-        let entry = figure(PRICES, &row, column, median(&ratios), "", Origin::Measured);
-        context.figure(Figure { interval, samples: ratios.len() as u64, ..entry });
+        context.figure(median_figure(PRICES, &row, column, &ratios, "", context.seed(3)));
     }
     let more = series.upstream(&comparison.changed) - series.upstream(&comparison.base);
     let entry = figure(PRICES, &row, "further upstream queries for an answer", more, "", Origin::Measured);
