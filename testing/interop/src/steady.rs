@@ -86,21 +86,21 @@ impl Load {
             return Err(io::Error::other("more questions than IDs"));
         }
         let flows = (0..self.flows).map(|_| Flow::new(self.server)).collect::<io::Result<Vec<_>>>()?;
-        let (start, ended) = (Instant::now(), OnceLock::new());
+        let (start, ended) = (Instant::now(), &OnceLock::new());
         std::thread::scope(|scope| {
-            flows.iter().for_each(|flow| {
-                scope.spawn(|| flow.receive(&ended));
-            });
+            for flow in &flows {
+                scope.spawn(move || flow.receive(ended));
+            }
             for number in 0..count {
                 // A look at the file system for one query in sixteen.
-                if number % 16 == 0 && self.end.as_ref().is_some_and(|end| end.exists()) {
+                if number.is_multiple_of(16) && self.end.as_ref().is_some_and(|end| end.exists()) {
                     break;
                 }
                 let due = Duration::from_secs_f64(number as f64 / f64::from(self.rate));
                 std::thread::sleep(due.saturating_sub(start.elapsed()));
                 flows[number % self.flows].ask(&name(number));
             }
-            ended.get_or_init(Instant::now);
+            let _ = ended.set(Instant::now());
         });
         let mut out = BufWriter::new(io::stdout().lock());
         for flow in &flows {

@@ -350,7 +350,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             tls: Vec::new(),
         },
         local_data: Arc::default(),
-        server_names: Arc::default(),
+        server_names: Default::default(),
         rpz: Arc::default(),
         cache: Caching::default(),
         dns64: Dns64 {
