@@ -251,7 +251,9 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
     // The second sender's core does not exist.
     wrong.lanes.pins = vec![0, 1023, 0, 0];
     let (tell, told) = mpsc::channel();
-    std::thread::spawn(move || tell.send(device::go(&wrong)));
+    std::thread::spawn(move || {
+        let _ = tell.send(device::go(&wrong));
+    });
     let outcome = told.recv_timeout(Duration::from_secs(30)).expect("the receiver waits for ever");
     assert!(matches!(outcome, Err(LoadError::Pin(1023, _))));
 }
