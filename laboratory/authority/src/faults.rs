@@ -22,6 +22,8 @@ pub struct Faults {
     failures: Vec<Failure>,
     /// True if the server knows no EDNS.
     lacks_edns: bool,
+    /// Queries for names that begin with these characters have no answer; empty: there are none.
+    silent: &'static str,
     seed: u64,
 }
 
@@ -98,6 +100,12 @@ impl Faults {
         self
     }
 
+    /// Makes a server without an answer for the names that begin with `start`, which is not empty and has no letters.
+    pub fn silent_about(mut self, start: &'static str) -> Faults {
+        self.silent = start;
+        self
+    }
+
     /// Lets a share of the names fail. Shares of one type add up, because a name fails in one way only.
     ///
     /// # Errors
@@ -122,7 +130,7 @@ impl Faults {
     /// True if some queries are answered late or never.
     #[inline]
     pub(crate) fn affects_timing(&self) -> bool {
-        self.loss_below > 0 || self.may_delay() || !self.failures.is_empty()
+        self.loss_below > 0 || self.may_delay() || !self.failures.is_empty() || !self.silent.is_empty()
     }
 
     /// True if answers are delayed.
@@ -152,7 +160,7 @@ impl Faults {
         if over_udp && u64::from(self.draw(Draw::Loss, &asked)) < self.loss_below {
             return FaultAction::Drop(Kind::FaultLoss, qtype);
         }
-        if self.failure_kind(&asked) == Some(FailureKind::Timeout) {
+        if self.is_silent_about(&asked) || self.failure_kind(&asked) == Some(FailureKind::Timeout) {
             return FaultAction::Drop(Kind::FaultTimeout, qtype);
         }
         if !self.may_delay() {
@@ -160,6 +168,12 @@ impl Faults {
         }
         let drawn = f64::from(self.draw(Draw::Jitter, &asked)) / 4_294_967_296.0;
         FaultAction::Delay(self.delay + self.jitter.mul_f64(drawn))
+    }
+
+    /// True if the name of a query is one without an answer. The first label follows its length.
+    fn is_silent_about(&self, asked: &Message<'_>) -> bool {
+        !self.silent.is_empty()
+            && asked.qname().get(1..).is_some_and(|name| name.starts_with(self.silent.as_bytes()))
     }
 
     /// The failure that replaces the right answer of a name.

@@ -167,3 +167,12 @@ fn faults_spare(faults: &Faults, number: u32) -> bool {
     let bytes = query(&name(number), Type::A, 0);
     faults.action(&bytes, true) == FaultAction::Answer && failing(faults, number, Type::A, true).is_none()
 }
+
+#[test]
+fn a_server_is_silent_about_the_names_that_begin_so() {
+    let faults = Faults::default().silent_about("012");
+    assert!(faults.affects_timing());
+    let action = |name: &str| faults.action(&query(name, Type::AAAA, 1), true);
+    assert_eq!(action("012-001-002-003.test"), FaultAction::Drop(Kind::FaultTimeout, Type::AAAA));
+    assert_eq!(action("010-012-002-003.test"), FaultAction::Answer);
+}

@@ -1,5 +1,6 @@
 //! A zone that computes its answers: its name, its options, and the meaning of a name in it.
 
+use crate::faults::mix;
 use crate::limits;
 use std::fmt;
 
@@ -87,12 +88,8 @@ impl Zone {
     /// True if the names of this address have AAAA records.
     #[inline]
     pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
-        // The finalizer of SplitMix64: every bit of the input flips every bit of the result with probability 1/2.
-        let mut hash = self.seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
-        hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash >> 32 < self.aaaa_below
+        let number = self.seed.wrapping_add(u64::from(u32::from_be_bytes(address)));
+        mix(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32 < self.aaaa_below
     }
 
     /// Meaning of a name in wire form in this zone.

@@ -128,7 +128,7 @@ fn lost_and_failed_queries_are_counted_and_the_same_with_the_same_seed() {
 
 #[test]
 fn faults_over_tcp_are_those_of_the_name_without_loss() {
-    use std::io::{Read, Write};
+    use std::io::Write;
     let faults = Faults::new(5)
         .loss(1.0)
         .fail("truncate=1:A".parse().unwrap())
@@ -144,15 +144,11 @@ fn faults_over_tcp_are_those_of_the_name_without_loss() {
     let begin = Instant::now();
     for (id, qtype) in [(1, Type::TXT), (2, Type::AAAA), (3, Type::A)] {
         let question = question(id, "10-0-0-1.demo.test", qtype, Class::IN);
-        stream.write_all(&(question.len() as u16).to_be_bytes()).unwrap();
-        stream.write_all(&question).unwrap();
+        stream.write_all(&kit::message::framed(&question)).unwrap();
     }
     let mut answers = Vec::new();
     for _ in 0..2 {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length).unwrap();
-        let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut answer).unwrap();
+        let answer = kit::message::read_frame(&mut stream).unwrap();
         let flags = header::flags(&answer);
         answers.push((
             header::id(&answer),

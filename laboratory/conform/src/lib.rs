@@ -49,7 +49,7 @@ pub use case::{Case, Level};
 pub use citation::Citation;
 pub use config_demands::ConfigDemands;
 pub use known_failures::KnownFailures;
-pub use report::{Outcome, Played, Summary};
+pub use report::{Outcome, Played};
 pub use requirement::Requirements;
 pub use run::Runner;
 pub use score::Score;

@@ -7,7 +7,7 @@
 use crate::embed::Embedding;
 use crate::limits;
 use crate::names::HEADER;
-use crate::random::threshold;
+use crate::random::{mix, threshold};
 use crate::reader::{Name, Record};
 use crate::reason::Reason;
 use measure::order::{Expectation, Validity};
@@ -68,11 +68,8 @@ impl Judge {
     /// implementation.
     #[inline]
     pub fn has_aaaa(&self, address: [u8; 4]) -> bool {
-        let mut hash = self.aaaa_seed.wrapping_add(u64::from(u32::from_be_bytes(address)) + 1);
-        hash = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        hash >> 32 < self.aaaa_below
+        let number = u64::from(u32::from_be_bytes(address)) + 1;
+        mix(self.aaaa_seed.wrapping_add(number)) >> 32 < self.aaaa_below
     }
 
     /// The addresses of a valid reply.

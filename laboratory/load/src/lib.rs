@@ -72,4 +72,3 @@ pub use query_list::{QueryList, QueryListError};
 pub use query_times::{QueryTime, QueryTimes};
 pub use reason::Reason;
 pub use run::{Progress, run, run_with};
-pub use verdict::grouped;

@@ -32,7 +32,8 @@ pub struct TlsClient {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
     resume: bool,
-    verifier: Arc<dyn ServerCertVerifier>,
+    /// Decides on certificates; none: every certificate is accepted.
+    anchored: Option<Arc<WebPkiServerVerifier>>,
     checks: Arc<Checks>,
     sessions: Arc<Sessions>,
 }
@@ -77,8 +78,9 @@ impl TlsClient {
                 ));
             }
         };
-        let verifier = verifier(options)?;
-        let builder = builder.dangerous().with_custom_certificate_verifier(Arc::clone(&verifier));
+        let (anchored, checks) = (verifier(options)?, Arc::default());
+        let verifier = Verifier::new(&anchored, &checks);
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = match transport {
             Transport::Https => vec![H2.to_vec()],
@@ -87,9 +89,9 @@ impl TlsClient {
         };
         config.enable_early_data = options.early_data;
         config.resumption = Resumption::disabled();
-        let (config, checks, sessions) = (Arc::new(config), Arc::default(), Arc::default());
+        let (config, sessions) = (Arc::new(config), Arc::default());
         let resume = options.resume || options.early_data;
-        Ok(TlsClient { config, name, resume, verifier, checks, sessions })
+        Ok(TlsClient { config, name, resume, anchored, checks, sessions })
     }
 
     /// The settings of one thread, with sessions and counters of its own.
@@ -99,9 +101,8 @@ impl TlsClient {
         if self.resume {
             config.resumption = Resumption::store(Arc::clone(&sessions) as Arc<_>);
         }
-        let checks = Arc::new(Checks::default());
-        let verifier = Counted { verifier: Arc::clone(&self.verifier), checks: Arc::clone(&checks) };
-        config.dangerous().set_certificate_verifier(Arc::new(verifier));
+        let checks = Arc::default();
+        config.dangerous().set_certificate_verifier(Verifier::new(&self.anchored, &checks));
         TlsClient { config: Arc::new(config), checks, sessions, ..self.clone() }
     }
 
@@ -135,14 +136,14 @@ impl TlsClient {
     }
 }
 
-/// The verifier of certificates that the options ask for.
-fn verifier(options: &TlsOptions) -> Result<Arc<dyn ServerCertVerifier>, LoadError> {
+/// The verifier of certificates that the options ask for; none: every certificate is accepted.
+fn verifier(options: &TlsOptions) -> Result<Option<Arc<WebPkiServerVerifier>>, LoadError> {
     if options.insecure {
-        return Ok(Arc::new(AnyCertificate(tls::provider())));
+        return Ok(None);
     }
     let anchors = Arc::new(anchors(options.ca.as_deref())?);
     match WebPkiServerVerifier::builder_with_provider(anchors, tls::provider()).build() {
-        Ok(verifier) => Ok(verifier),
+        Ok(verifier) => Ok(Some(verifier)),
         Err(error) => {
             refuse(format!("the trust anchors cannot be used: {error}; give other ones (--tls-ca)"))
         }
@@ -175,53 +176,22 @@ fn anchors(file: Option<&Path>) -> Result<RootCertStore, LoadError> {
     Ok(anchors)
 }
 
-/// Verifier that accepts every certificate. The server must still own the key of it.
+/// Verifier that counts its decisions. The server must own the key of its certificate in any case.
 #[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
-/// Verifier that counts what another one decides.
-#[derive(Debug)]
-struct Counted {
-    verifier: Arc<dyn ServerCertVerifier>,
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    anchored: Option<Arc<WebPkiServerVerifier>>,
     checks: Arc<Checks>,
 }
 
-impl ServerCertVerifier for Counted {
+impl Verifier {
+    fn new(anchored: &Option<Arc<WebPkiServerVerifier>>, checks: &Arc<Checks>) -> Arc<Verifier> {
+        let (anchored, checks) = (anchored.clone(), Arc::clone(checks));
+        Arc::new(Verifier { provider: tls::provider(), anchored, checks })
+    }
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -230,7 +200,10 @@ impl ServerCertVerifier for Counted {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let checked = self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now);
+        let checked = match &self.anchored {
+            Some(anchored) => anchored.verify_server_cert(certificate, intermediates, name, ocsp, now),
+            None => Ok(ServerCertVerified::assertion()),
+        };
         match &checked {
             Ok(_) => drop(self.checks.accepted.fetch_add(1, Ordering::Relaxed)),
             Err(rustls::Error::InvalidCertificate(reason)) => {
@@ -247,7 +220,12 @@ impl ServerCertVerifier for Counted {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -256,11 +234,16 @@ impl ServerCertVerifier for Counted {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.provider.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 

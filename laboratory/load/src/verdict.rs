@@ -3,6 +3,7 @@
 
 use crate::limits;
 use measure::outcome::{Outcome, Verdict};
+use measure::units::grouped;
 use std::io;
 use std::time::Duration;
 
@@ -225,19 +226,6 @@ fn milliseconds(duration: Duration) -> String {
     format!("{:.0} ms", duration.as_secs_f64() * 1e3)
 }
 
-/// A number with commas between groups of three digits.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,12 +352,5 @@ mod tests {
         );
         // Without missing replies it did no harm.
         assert_eq!([of(10_000, 99, 99), of(10_000, 101, 0)], [Verdict::Pass, Verdict::TesterLimited]);
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_three() {
-        for (number, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
-            assert_eq!(grouped(number), text);
-        }
     }
 }

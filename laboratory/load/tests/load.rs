@@ -19,7 +19,7 @@ fn answering(address: &str) -> Device {
 }
 
 fn go(order: &Load) -> Outcome {
-    run(order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap()
+    device::go(order).unwrap()
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn a_companion_with_several_threads_is_refused() {
 fn a_refusal_of_the_kernel_is_an_error_with_a_remedy() {
     let mut wrong = order("127.0.0.1:53".parse().unwrap(), 1.0, 300);
     wrong.lanes.sources = vec!["192.0.2.1".parse().unwrap()];
-    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = device::go(&wrong).unwrap_err();
     assert!(
         matches!(error, LoadError::Bind(..)) && error.to_string().contains("address of this host"),
         "{error}"
@@ -239,7 +239,7 @@ fn a_refusal_of_the_kernel_is_an_error_with_a_remedy() {
     let device = answering("127.0.0.1:0");
     let mut wrong = order(device.address, 1.0, 60_000);
     wrong.lanes.pins = vec![1023];
-    let error = run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap_err();
+    let error = device::go(&wrong).unwrap_err();
     assert!(matches!(error, LoadError::Pin(1023, _)) && error.to_string().contains("taskset"), "{error}");
 }
 
@@ -252,7 +252,7 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
     wrong.lanes.pins = vec![0, 1023, 0, 0];
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        let _ = tell.send(run(&wrong, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())));
+        let _ = tell.send(device::go(&wrong));
     });
     let outcome = told.recv_timeout(Duration::from_secs(30)).expect("the receiver waits for ever");
     assert!(matches!(outcome, Err(LoadError::Pin(1023, _))));

@@ -8,13 +8,12 @@ use device::{Query, assert_verdict, order};
 use kit::message::framed;
 use measure::order::{Load, Pace, Transport};
 use measure::outcome::{Connections, Outcome, Verdict};
-use sixfold_load::{LoadOptions, NoCompanion, run, run_with};
+use sixfold_load::LoadOptions;
 use std::net::TcpListener;
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 fn go(order: &Load) -> (Outcome, Connections) {
-    let outcome = run(order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap();
+    let outcome = device::go(order).unwrap();
     let connections = outcome.connections.clone().unwrap();
     (outcome, connections)
 }
@@ -277,7 +276,7 @@ fn every_query_has_its_times() {
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };
     let mut order = over(Transport::Tcp, &device);
     order.duration_ms = 100;
-    let done = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
+    let done = device::run(&order, &options);
     let outcomes: Vec<_> = done.unwrap().1.queries().map(|query| query.outcome).collect();
     assert_eq!(outcomes.len(), 40);
     assert!(

@@ -4,21 +4,15 @@
 use crate::device;
 
 use device::stream::{Act, StreamDevice, right};
-use device::{Device, Reply, assert_verdict, order};
+use device::{Device, Reply, assert_verdict, go, order};
 use kit::message::framed;
 use kit::namespace;
 use measure::order::{Load, Transport};
 use measure::outcome::{FastOpen, Outcome, Traffic, Verdict};
-use sixfold_load::{LoadError, NoCompanion, run};
 use std::net::TcpListener;
-use std::ops::ControlFlow;
 
 /// A namespace with a loopback interface alone, where TCP Fast Open is allowed for clients and servers.
 const NAMESPACE: &str = "ip link set lo up && sysctl -qw net.ipv4.tcp_fastopen=3 && exec \"$@\"";
-
-fn go(order: &Load) -> Result<Outcome, LoadError> {
-    run(order, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
-}
 
 /// Packets and octets that the loopback interface has carried (proc_net(5): the receiving side comes first).
 fn carried() -> (u64, u64) {

@@ -3,38 +3,17 @@
 use crate::device;
 
 use device::stream::{Act, right};
-use device::tls::{Forgetful, TlsDevice, settings};
-use device::{Query, assert_verdict, one_at_a_time, order};
-use measure::order::{Load, Transport};
-use measure::outcome::{Connections, Outcome, TlsConnections, Verdict};
-use sixfold_load::{LoadError, LoadOptions, NoCompanion, TlsOptions, run_with};
-use std::ops::ControlFlow;
+use device::tls::{Forgetful, TlsDevice, parts, resuming, settings, trusting};
+use device::{Query, assert_verdict};
+use measure::order::Transport;
+use measure::outcome::{Outcome, TlsConnections, Verdict};
+use sixfold_load::{LoadError, LoadOptions, TlsOptions};
 use std::sync::Arc;
 
-/// Runs a load of 100 queries in half a second.
+/// Runs a load of 100 queries in a quarter of a second.
 fn run(device: &TlsDevice, is_cold: bool, tls: TlsOptions) -> Result<Outcome, LoadError> {
-    let mut order = Load { transport: Transport::Tls, ..order(device.address, 200.0, 500) };
-    order.timeout_ms = 10_000;
-    order.lanes.connection_per_query = is_cold;
     let options = LoadOptions { tls, ..LoadOptions::default() };
-    run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
-        .map(|(outcome, _)| outcome)
-}
-
-/// Runs a load of one query at a time.
-fn resuming(device: &TlsDevice, tls: TlsOptions) -> Outcome {
-    let order = Load { transport: Transport::Tls, ..order(device.address, 200.0, 500) };
-    one_at_a_time(order, &LoadOptions { tls, ..LoadOptions::default() })
-}
-
-/// Settings that trust a device.
-fn trusting(device: &TlsDevice) -> TlsOptions {
-    TlsOptions { ca: Some(device.ca.clone()), name: Some("dns.test".into()), ..TlsOptions::default() }
-}
-
-fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
-    let connections = outcome.connections.as_ref().unwrap();
-    (connections, connections.tls.as_ref().unwrap())
+    device::tls::run(device.address, Transport::Tls, is_cold, options)
 }
 
 /// Full and resumed handshakes of all seconds.
@@ -45,7 +24,7 @@ fn handshakes(tls: &TlsConnections) -> (u64, u64) {
 #[test]
 fn kept_connections_carry_all_queries() {
     let device = TlsDevice::start(|_| (), right);
-    let outcome = run(&device, false, trusting(&device)).unwrap();
+    let outcome = run(&device, false, trusting(&device.ca)).unwrap();
     assert_verdict(&outcome, Verdict::Pass, "");
     let (connections, tls) = parts(&outcome);
     assert_eq!((outcome.valid, connections.opened, connections.established), (100, 4, 4));
@@ -58,7 +37,7 @@ fn kept_connections_carry_all_queries() {
 #[test]
 fn a_connection_for_each_query_has_a_full_handshake_each() {
     let device = TlsDevice::start(|_| (), right);
-    let outcome = run(&device, true, trusting(&device)).unwrap();
+    let outcome = run(&device, true, trusting(&device.ca)).unwrap();
     assert_verdict(&outcome, Verdict::Pass, "");
     let (connections, tls) = parts(&outcome);
     assert_eq!((connections.opened, tls.full, tls.resumed), (100, 100, 0));
@@ -70,13 +49,13 @@ fn a_connection_for_each_query_has_a_full_handshake_each() {
 #[test]
 fn sessions_are_resumed_and_the_query_leaves_as_early_data() {
     let device = TlsDevice::start(|config| config.max_early_data_size = 4096, right);
-    let resumed = TlsOptions { resume: true, ..trusting(&device) };
-    let outcome = resuming(&device, resumed.clone());
+    let resumed = TlsOptions { resume: true, ..trusting(&device.ca) };
+    let outcome = resuming(device.address, Transport::Tls, resumed.clone());
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (1, outcome.sent - 1, 0));
     assert_eq!(handshakes(tls), (1, outcome.sent - 1));
     assert!(tls.tickets >= tls.resumed, "each resumed session was given: {tls:?}");
-    let outcome = resuming(&device, TlsOptions { early_data: true, ..resumed });
+    let outcome = resuming(device.address, Transport::Tls, TlsOptions { early_data: true, ..resumed });
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed), (1, outcome.sent - 1));
     assert_eq!((tls.early_data_sent, tls.early_data_accepted), (tls.resumed, tls.resumed));
@@ -91,7 +70,8 @@ fn early_data_that_the_server_refuses_is_sent_again() {
         },
         right,
     );
-    let outcome = resuming(&device, TlsOptions { early_data: true, ..trusting(&device) });
+    let outcome =
+        resuming(device.address, Transport::Tls, TlsOptions { early_data: true, ..trusting(&device.ca) });
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed), (outcome.sent, 0));
     assert_eq!((tls.early_data_sent, tls.early_data_accepted), (outcome.sent - 1, 0));
@@ -101,7 +81,8 @@ fn early_data_that_the_server_refuses_is_sent_again() {
 #[test]
 fn a_server_that_gives_no_sessions_is_told_from_one_that_accepts_none() {
     let device = TlsDevice::start(|config| config.send_tls13_tickets = 0, right);
-    let outcome = resuming(&device, TlsOptions { resume: true, ..trusting(&device) });
+    let outcome =
+        resuming(device.address, Transport::Tls, TlsOptions { resume: true, ..trusting(&device.ca) });
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed, tls.tickets), (outcome.sent, 0, 0));
 }
@@ -110,8 +91,8 @@ fn a_server_that_gives_no_sessions_is_told_from_one_that_accepts_none() {
 fn a_server_that_knows_only_tls_1_2_answers_and_its_sessions_are_resumed() {
     let (config, ca) = settings(&[&rustls::version::TLS12], b"dot");
     let device = TlsDevice::start_with(config, ca, right);
-    let resumed = TlsOptions { resume: true, ..trusting(&device) };
-    let outcome = resuming(&device, resumed);
+    let resumed = TlsOptions { resume: true, ..trusting(&device.ca) };
+    let outcome = resuming(device.address, Transport::Tls, resumed);
     let (_, tls) = parts(&outcome);
     assert_eq!((tls.full, tls.resumed), (1, outcome.sent - 1));
 }
@@ -121,11 +102,11 @@ fn a_certificate_that_does_not_fit_ends_the_load_at_once_with_the_remedy() {
     let device = TlsDevice::start(|_| (), right);
     let other = TlsDevice::start(|_| (), right);
     let refused = |tls: TlsOptions| run(&device, false, tls).unwrap_err().to_string();
-    let issuer = refused(TlsOptions { ca: Some(other.ca.clone()), ..trusting(&device) });
+    let issuer = refused(TlsOptions { ca: Some(other.ca.clone()), ..trusting(&device.ca) });
     assert!(issuer.contains("--tls-ca FILE") && issuer.contains("is refused"), "{issuer}");
-    let name = refused(TlsOptions { name: Some("other.test".into()), ..trusting(&device) });
+    let name = refused(TlsOptions { name: Some("other.test".into()), ..trusting(&device.ca) });
     assert!(name.contains("--tls-name NAME") && name.contains("other.test"), "{name}");
-    let address = refused(TlsOptions { name: None, ..trusting(&device) });
+    let address = refused(TlsOptions { name: None, ..trusting(&device.ca) });
     assert!(address.contains("127.0.0.1"), "{address}");
     let outcome = run(&device, false, TlsOptions { insecure: true, ..TlsOptions::default() }).unwrap();
     assert_verdict(&outcome, Verdict::Pass, "");
@@ -137,14 +118,14 @@ fn wrong_settings_are_refused_before_the_load() {
     let refused = |tls: TlsOptions| run(&device, false, tls).unwrap_err().to_string();
     let missing = refused(TlsOptions { ca: Some("/nowhere/ca.pem".into()), ..TlsOptions::default() });
     assert!(missing.contains("/nowhere/ca.pem") && missing.contains("--tls-ca"), "{missing}");
-    let name = refused(TlsOptions { name: Some("two words".into()), ..trusting(&device) });
+    let name = refused(TlsOptions { name: Some("two words".into()), ..trusting(&device.ca) });
     assert!(name.contains("\"two words\" is no name"), "{name}");
 }
 
 #[test]
 fn a_server_of_another_protocol_loses_the_queries_with_the_reason() {
     let device = TlsDevice::start(|config| config.alpn_protocols = vec![b"h2".to_vec()], right);
-    let outcome = run(&device, true, trusting(&device)).unwrap();
+    let outcome = run(&device, true, trusting(&device.ca)).unwrap();
     let (connections, tls) = parts(&outcome);
     assert_eq!((outcome.lost, connections.established, connections.lost["tls"]), (100, 0, 100));
     let (reason, count) = tls.failed.iter().next().unwrap();
@@ -158,7 +139,7 @@ fn queries_on_a_connection_that_the_server_closes_are_lost_and_named() {
         |_| (),
         |query: &Query<'_>| if query.number % 10 == 5 { vec![Act::Close] } else { right(query) },
     );
-    let outcome = run(&device, true, trusting(&device)).unwrap();
+    let outcome = run(&device, true, trusting(&device.ca)).unwrap();
     let (connections, tls) = parts(&outcome);
     assert_eq!((outcome.valid, outcome.lost, connections.lost["closed"]), (90, 10, 10));
     assert_eq!((tls.full, connections.closed_by_server), (100, 10));

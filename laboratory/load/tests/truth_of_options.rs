@@ -5,8 +5,7 @@ use crate::device;
 use device::{Device, Query, Reply, assert_verdict, order};
 use measure::order::Pace;
 use measure::outcome::Verdict;
-use sixfold_load::{LoadOptions, NoCompanion, QueryList, run_with};
-use std::ops::ControlFlow;
+use sixfold_load::{LoadOptions, QueryList};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,10 +46,7 @@ fn queries_of_a_file_are_asked_in_its_order_and_judged_by_what_can_be_known() {
         asked += 1;
         reply_to_listed(query)
     });
-    let outcome = run_with(&order(device.address, 1000.0, 1000), &options, None::<&mut NoCompanion>, |_| {
-        ControlFlow::Continue(())
-    });
-    let (outcome, _) = outcome.unwrap();
+    let (outcome, _) = device::run(&order(device.address, 1000.0, 1000), &options).unwrap();
     let reasons =
         vec![("malformed", 10), ("not-a-response", 10), ("question", 10), ("refused", 10), ("servfail", 10)];
     assert_eq!((outcome.valid, outcome.late, outcome.lost, outcome.unsolicited), (940, 0, 20, 0));
@@ -76,7 +72,7 @@ fn a_query_file_has_no_share_of_cached_names() {
     let options = LoadOptions { queries: Some(Arc::new(list)), ..LoadOptions::default() };
     let mut order = order("127.0.0.1:9".parse().unwrap(), 10.0, 10);
     order.cached_share = 0.5;
-    let refused = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
+    let refused = device::run(&order, &options);
     assert!(refused.unwrap_err().to_string().contains("leave out --cached-share"));
 }
 
@@ -96,8 +92,7 @@ fn every_query_has_its_times_and_its_outcome_on_request() {
         let mut order = order(device.address, 1000.0, 1000);
         (order.warm_up_ms, order.lanes.senders, order.lanes.receivers) = (105, senders, receivers);
         let options = LoadOptions { query_times: true, ..LoadOptions::default() };
-        let load = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
-        let (outcome, times) = load.unwrap();
+        let (outcome, times) = device::run(&order, &options).unwrap();
         let all: Vec<_> = times.queries().collect();
         assert_eq!((all.len(), times.omitted(), outcome.sent), (1000, 0, 1000));
         // The first measured query is number 105, and query n is due n ms after it.
@@ -132,8 +127,7 @@ fn a_closed_loop_has_the_times_of_its_queries_too() {
     let mut order = order(device.address, 1000.0, 200);
     (order.pace, order.lanes.senders, order.warm_up_ms) = (Pace::Closed { outstanding: 4 }, 2, 50);
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };
-    let load = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
-    let (outcome, times) = load.unwrap();
+    let (outcome, times) = device::run(&order, &options).unwrap();
     assert_eq!(times.queries().count() as u64, outcome.sent);
     assert!(outcome.sent > 0 && times.queries().all(|query| query.sent == Some(query.due)));
     let valid = times.queries().filter(|query| query.outcome == "valid").count();
@@ -145,7 +139,7 @@ fn more_queries_than_can_be_recorded_are_refused_before_the_load() {
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };
     let mut order = order("127.0.0.1:9".parse().unwrap(), 1e6, 68_000);
     order.names = "1.0.0.0-126.255.255.255".parse().unwrap();
-    let refused = run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
+    let refused = device::run(&order, &options);
     let said = refused.unwrap_err().to_string();
     assert!(
         said.contains("68000000 queries") && said.contains("at most 67108864") && said.contains("--rate"),

@@ -3,26 +3,26 @@
 //! A [`Draft`] is a plan as written, with every key optional. [`Draft::over`] lays one draft over another;
 //! [`Draft::finish`] fills in the defaults and checks the result.
 
-use crate::name_range::NameRange;
-use crate::order::{Lanes, Transport, Validity};
+use crate::order::Validity;
 use crate::run::{Bisection, Cell};
 use crate::units;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 mod check;
 mod core_list;
 mod draft;
 mod name_budget;
+mod sections;
 mod source_addresses;
 
 pub use core_list::core_list;
-pub use draft::{
-    AuthorityDraft, CorrectnessDraft, DeviceDraft, Draft, GridDraft, NamesDraft, PROCEDURES, PlanError,
-    SearchDraft, SearchMethod, SweepDraft, TesterDraft, TrialDraft,
+pub use draft::{Draft, PROCEDURES, PlanError};
+pub use sections::{
+    Authority, AuthorityDraft, Correctness, CorrectnessDraft, Device, DeviceDraft, GridDraft, Names,
+    NamesDraft, SearchDraft, SearchMethod, SweepDraft, Tester, TesterDraft, Trial, TrialDraft,
 };
 pub use source_addresses::SourceAddresses;
 
@@ -173,23 +173,6 @@ impl Plan {
     }
 }
 
-/// Settings of a trial.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Trial {
-    /// Time of measured sending.
-    pub duration: Span,
-    /// Timeout: a later reply is late.
-    pub timeout: Span,
-    /// Pause after each trial.
-    pub pause: Span,
-    /// Unmeasured load before each trial.
-    pub warm_up: Span,
-    /// Rule by which a reply is valid.
-    #[serde(default)]
-    pub validity: Validity,
-}
-
 /// Settings of the searches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -225,26 +208,6 @@ fn default_procedure() -> String {
     PROCEDURES[0].to_owned()
 }
 
-/// Names and zone.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Names {
-    /// Range of the queried names.
-    pub window: NameRange,
-    /// Zone of the names.
-    pub zone: String,
-    /// TTL of all records, in seconds.
-    pub ttl: u32,
-    /// The DNS64 prefix.
-    pub prefix: Prefix,
-    /// Number of addresses of each name.
-    pub addresses: u16,
-    /// Number of CNAME records before the addresses.
-    pub cname_depth: u16,
-    /// Seed that selects the names with AAAA records, message IDs, and names to query again.
-    pub seed: u64,
-}
-
 /// A swept parameter of the device, and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -255,90 +218,11 @@ pub struct Sweep {
     pub values: Vec<String>,
 }
 
-/// The correctness check before all timing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Correctness {
-    /// Number of queried names.
-    pub names: u32,
-    /// A file of conformance cases; empty: none.
-    pub conformance: String,
-}
-
-/// The device under test.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Device {
-    /// The template, or empty.
-    pub template: String,
-    /// Path of the program on the device's host; empty: found through the search path.
-    #[serde(default)]
-    pub program: String,
-    /// A command line with placeholders, or empty.
-    pub command: Vec<String>,
-    /// Its address. `None`: a free port of the loopback interface.
-    pub address: Option<SocketAddr>,
-    /// The process ID of a running device that is to be watched.
-    pub pid: Option<u32>,
-    /// Its cores, in the syntax of `taskset`; empty: chosen automatically.
-    pub cores: String,
-    /// Its threads.
-    pub workers: u16,
-    /// Lines appended to its configuration.
-    pub options: Vec<String>,
-    /// Files for the folder of a device that a command line starts: name and text, with placeholders.
-    #[serde(default)]
-    pub files: BTreeMap<String, String>,
-    /// True if it keeps its own defaults for buffers and limits, which a template raises otherwise.
-    #[serde(default)]
-    pub as_shipped: bool,
-    /// Times at which it is restarted.
-    pub restart: Restart,
-    /// Command that reaches its host, before `sixfold-bench agent`; empty: this host.
-    pub host: Vec<String>,
-}
-
 impl Device {
     /// True if the run starts the device; otherwise it is already running.
     pub fn is_started_by_us(&self) -> bool {
         !self.template.is_empty() || !self.command.is_empty()
     }
-}
-
-/// The tester, which sends the queries.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Tester {
-    /// Command that reaches its host; empty: this host.
-    pub host: Vec<String>,
-    /// Its cores; empty: chosen automatically.
-    pub cores: Vec<u16>,
-    /// Sending threads; 0: chosen automatically.
-    pub senders: u16,
-    /// Receiving threads; `None`: chosen automatically.
-    pub receivers: Option<u16>,
-    /// Source ports of each sending thread.
-    pub ports: u16,
-    /// Source addresses.
-    pub sources: Vec<IpAddr>,
-    /// Number of consecutive queries that leave from one port.
-    pub group: u16,
-    /// Number of queries that are due at the same instant.
-    pub burst: u32,
-    /// True if sending threads busy-wait.
-    pub spin: bool,
-    /// Transport of the queries to the device. The self-test and the device's own queries use UDP.
-    #[serde(default)]
-    pub transport: Transport,
-    /// Connections of each sending thread, for each source address, over [`Transport::TcpReuse`] and the encrypted transports.
-    #[serde(default = "default_connections")]
-    pub connections: u16,
-    /// Further hosts: each sends an equal part of each load, with the threads and ports of the first one.
-    #[serde(default)]
-    pub more: Vec<TesterHost>,
-    /// True if the source ports take their turns in a pseudorandom order (RFC 4814).
-    #[serde(default)]
-    pub random_ports: bool,
 }
 
 /// A further host of the tester.
@@ -360,23 +244,4 @@ impl Tester {
     pub fn hosts(&self) -> usize {
         1 + self.more.len()
     }
-}
-
-/// A plan of an earlier release has no such key.
-fn default_connections() -> u16 {
-    Lanes::default().connections
-}
-
-/// The authority, which answers the device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct Authority {
-    /// Command that reaches its host; empty: the tester's host.
-    pub host: Vec<String>,
-    /// Its address. `None`: a free port of the loopback interface.
-    pub address: Option<SocketAddr>,
-    /// True if the authority is already running and is not started by the run; it must serve the same zone.
-    pub external: bool,
-    /// Its cores; empty: chosen automatically.
-    pub cores: Vec<u16>,
 }

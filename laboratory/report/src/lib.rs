@@ -1,6 +1,6 @@
 //! Presentation of a run (`measure::run::Run`), or of several together, for people and for other programs: one
 //! self-contained HTML page with charts, the tables and the method of a paper as Markdown and LaTeX, trials as CSV,
-//! histograms as text. [`comparison`] shows two runs against each other, [`conformance`] the results of conformance cases.
+//! histograms as text. [`comparison`] shows two runs against each other, and [`Frame`] is what all pages share.
 //!
 //! This crate reads and writes no files, and computes no results: it shows numbers as they were recorded.
 //!
@@ -12,7 +12,6 @@ mod chart;
 mod combined;
 pub mod command_line;
 pub mod comparison;
-pub mod conformance;
 pub mod escape;
 mod grid;
 mod groups;
@@ -35,7 +34,7 @@ pub use certificates::certificates_csv;
 pub use chart::BarChart;
 pub use combined::{latex as combined_latex, markdown as combined_markdown};
 pub use named::{Named, named};
-pub use page::{combined_html, combined_svg, experiment_html, html};
+pub use page::{Frame, badges, combined_html, combined_svg, experiment_html, html};
 pub use paper_tables::{latex, markdown};
 pub use text::{histogram_text, trials_csv};
 pub use verdict::{indicative, repeated, sentence};

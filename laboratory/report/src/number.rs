@@ -5,17 +5,7 @@
 pub const NONE: &str = "–";
 
 /// A count with thousands separators: `24,300`.
-pub fn count(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
+pub use measure::units::grouped as count;
 
 /// A number with this many decimals and with thousands separators.
 pub fn fixed(value: f64, decimals: usize) -> String {

@@ -28,6 +28,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// Sends an order, and takes its part of the one reply that fits.
+macro_rules! ask {
+    ($client:expr, $order:expr, $wait:expr, $reply:pat => $part:expr) => {
+        match $client.request($order, $wait)? {
+            $reply => Ok($part),
+            other => Err($client.unexpected(&other)),
+        }
+    };
+}
+
 /// Connection to an agent, and so to the host that the agent runs on.
 #[derive(Debug)]
 pub struct AgentClient {
@@ -106,54 +116,34 @@ impl AgentClient {
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`].
+    /// As [`AgentClient::quit`].
     pub fn environment(&mut self, addresses: &[IpAddr]) -> Result<Environment, AgentError> {
-        match self
-            .request(&Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT_TIMEOUT)?
-        {
-            Reply::Environment(environment) => Ok(environment),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Environment { addresses: addresses.to_vec() }, limits::ENVIRONMENT_TIMEOUT, Reply::Environment(environment) => environment)
     }
 
     /// Starts the authority, which replaces an earlier one. Returns the addresses with the chosen ports.
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`]; the agent refuses if an address cannot be bound.
+    /// As [`AgentClient::quit`]; the agent refuses if an address cannot be bound.
     pub fn authority(&mut self, order: &Authority) -> Result<Vec<SocketAddr>, AgentError> {
-        match self.request(&Order::Authority(order.clone()), limits::ORDER_TIMEOUT)? {
-            Reply::Serving { addresses } => Ok(addresses),
-            other => Err(self.unexpected(&other)),
-        }
-    }
-
-    /// Stops the authority.
-    ///
-    /// # Errors
-    ///
-    /// The agent refuses the order, with its reason; it has ended, does not answer in time, or answers something else.
-    pub fn stop_authority(&mut self) -> Result<(), AgentError> {
-        self.expect_done(&Order::StopAuthority)
+        ask!(self, &Order::Authority(order.clone()), limits::ORDER_TIMEOUT, Reply::Serving { addresses } => addresses)
     }
 
     /// Reads the authority's counters: answers so far, by kind.
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`]; the agent refuses if it serves no zone.
+    /// As [`AgentClient::quit`]; the agent refuses if it serves no zone.
     pub fn counters(&mut self) -> Result<BTreeMap<String, u64>, AgentError> {
-        match self.request(&Order::Counters, limits::ORDER_TIMEOUT)? {
-            Reply::Counters { counts } => Ok(counts),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Counters, limits::ORDER_TIMEOUT, Reply::Counters { counts } => counts)
     }
 
     /// Runs a load on a server. Calls `progress` about once a second.
     ///
     /// # Errors
     ///
-    /// [`AgentError::Aborted`]: `progress` returned false. Otherwise as [`AgentClient::stop_authority`]; the agent refuses an
+    /// [`AgentError::Aborted`]: `progress` returned false. Otherwise as [`AgentClient::quit`]; the agent refuses an
     /// impossible order.
     pub fn load(
         &mut self,
@@ -189,36 +179,27 @@ impl AgentClient {
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`]; the agent refuses if the program is not installed or cannot be started.
+    /// As [`AgentClient::quit`]; the agent refuses if the program is not installed or cannot be started.
     pub fn start(&mut self, order: &Start) -> Result<Started, AgentError> {
-        match self.request(&Order::Start(order.clone()), limits::START_TIMEOUT)? {
-            Reply::Started(started) => Ok(started),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Start(order.clone()), limits::START_TIMEOUT, Reply::Started(started) => started)
     }
 
     /// Attaches to a device that runs already. The agent only reads its usage and never ends it.
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`]; the agent refuses if there is no such process.
+    /// As [`AgentClient::quit`]; the agent refuses if there is no such process.
     pub fn attach(&mut self, target: &Target) -> Result<Attached, AgentError> {
-        match self.request(&Order::Attach(target.clone()), limits::ORDER_TIMEOUT)? {
-            Reply::Attached(attached) => Ok(attached),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Attach(target.clone()), limits::ORDER_TIMEOUT, Reply::Attached(attached) => attached)
     }
 
     /// Reads the resources that a device has used so far; see [`Usage::since`].
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`]; the agent refuses a number that no device has.
+    /// As [`AgentClient::quit`]; the agent refuses a number that no device has.
     pub fn usage(&mut self, device: u32) -> Result<Usage, AgentError> {
-        match self.request(&Order::Usage { device }, limits::ORDER_TIMEOUT)? {
-            Reply::Usage(usage) => Ok(usage),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Usage { device }, limits::ORDER_TIMEOUT, Reply::Usage(usage) => usage)
     }
 
     /// Reads the UDP sockets, threads and cores of a device, or of the agent with its authority; see
@@ -233,10 +214,7 @@ impl AgentClient {
         port: u16,
         raise: bool,
     ) -> Result<Participant, AgentError> {
-        match self.request(&Order::Sockets { device, port, raise }, limits::ORDER_TIMEOUT)? {
-            Reply::Sockets(found) => Ok(found),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Sockets { device, port, raise }, limits::ORDER_TIMEOUT, Reply::Sockets(found) => found)
     }
 
     /// Reads the last output of a device, and whether it still runs.
@@ -245,10 +223,7 @@ impl AgentClient {
     ///
     /// As [`AgentClient::usage`].
     pub fn log(&mut self, device: u32) -> Result<DeviceLog, AgentError> {
-        match self.request(&Order::Log { device }, limits::ORDER_TIMEOUT)? {
-            Reply::Log(log) => Ok(log),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Log { device }, limits::ORDER_TIMEOUT, Reply::Log(log) => log)
     }
 
     /// Ends a device: SIGTERM, then SIGKILL for the processes that are left after `grace`. Its number is then free.
@@ -258,26 +233,16 @@ impl AgentClient {
     /// As [`AgentClient::usage`].
     pub fn stop(&mut self, device: u32, grace: Duration) -> Result<DeviceLog, AgentError> {
         let order = Order::Stop { device, grace_ms: grace.as_millis() as u64 };
-        match self.request(&order, grace + limits::ORDER_TIMEOUT)? {
-            Reply::Log(log) => Ok(log),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &order, grace + limits::ORDER_TIMEOUT, Reply::Log(log) => log)
     }
 
     /// Ends the agent and everything that it started. Dropping the client does so too, but reports no result.
     ///
     /// # Errors
     ///
-    /// As [`AgentClient::stop_authority`].
+    /// The agent refuses the order, with its reason; it has ended, does not answer in time, or answers something else.
     pub fn quit(mut self) -> Result<(), AgentError> {
-        self.expect_done(&Order::Quit)
-    }
-
-    fn expect_done(&mut self, order: &Order) -> Result<(), AgentError> {
-        match self.request(order, STOP_TIMEOUT)? {
-            Reply::Done => Ok(()),
-            other => Err(self.unexpected(&other)),
-        }
+        ask!(self, &Order::Quit, STOP_TIMEOUT, Reply::Done => ())
     }
 
     fn request(&mut self, order: &Order, wait: Duration) -> Result<Reply, AgentError> {
@@ -438,7 +403,7 @@ pub enum AgentError {
         /// Role and place.
         agent: String,
         /// The order.
-        order: &'static str,
+        order: String,
         /// The time that was allowed.
         timeout: Duration,
     },

@@ -13,12 +13,14 @@
 
 pub mod agent;
 pub mod agent_client;
+pub mod background;
 pub mod bundle;
 pub mod cli;
 pub mod clock;
 pub mod conformance;
 pub mod device;
 pub mod environment;
+pub mod exchange;
 mod file_error;
 pub mod lab;
 pub mod link;

@@ -1,46 +1,19 @@
 //! `sixfold-bench authority` as a process.
 
-use kit::Killed;
-use std::io::{BufRead, BufReader, Read};
-use std::net::{SocketAddr, UdpSocket};
-use std::process::{Command, ExitStatus, Stdio};
+use crate::fixtures::{self, RunningAuthority, lossy};
+use std::io::Read;
+use std::net::UdpSocket;
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 /// Time limit, far longer than anything here takes.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// A running authority; killed when a test fails.
-struct Authority {
-    child: Killed,
-    at: SocketAddr,
-    /// Lines that it printed before it was ready.
-    before: Vec<String>,
-}
-
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-    command.arg("authority").args(arguments);
-    command
+    fixtures::command(&[&["authority"], arguments].concat())
 }
 
-fn start(arguments: &[&str]) -> Authority {
-    let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut authority =
-        Authority { child: Killed(child), at: SocketAddr::from(([0; 4], 0)), before: Vec::new() };
-    let mut errors = BufReader::new(authority.child.0.stderr.take().unwrap());
-    loop {
-        let mut line = String::new();
-        let read = errors.read_line(&mut line).unwrap();
-        assert!(read > 0, "ended without being ready: {:?}", authority.before);
-        if let Some(addresses) = line.trim().strip_prefix("sixfold-bench: authority ready on ") {
-            authority.at = addresses.split(", ").next().unwrap().parse().unwrap();
-            return authority;
-        }
-        authority.before.push(line);
-    }
-}
-
-impl Authority {
+impl RunningAuthority {
     fn client(&self) -> UdpSocket {
         let socket = UdpSocket::bind(if self.at.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" }).unwrap();
         socket.connect(self.at).unwrap();
@@ -88,7 +61,7 @@ fn question(id: u16, name: &str) -> Vec<u8> {
 #[test]
 fn it_answers_until_a_signal_and_then_tells_what_it_did() {
     for (listen, signal) in [("127.0.0.1:0", "-TERM"), ("[::1]:0", "-INT")] {
-        let authority = start(&["--listen", listen, "--threads", "2", "--addresses", "2"]);
+        let authority = RunningAuthority::start(&["--listen", listen, "--threads", "2", "--addresses", "2"]);
         let client = authority.client();
         for id in 0..50 {
             let answer = authority.ask(&client, id, &format!("192-0-2-{id}.dns64perf.test"));
@@ -104,8 +77,16 @@ fn it_answers_until_a_signal_and_then_tells_what_it_did() {
 
 #[test]
 fn a_computed_zone_takes_less_than_16_mib_whatever_is_asked() {
-    let authority =
-        start(&["--listen", "[::1]:0", "--threads", "4", "--addresses", "28", "--cname-depth", "8"]);
+    let authority = RunningAuthority::start(&[
+        "--listen",
+        "[::1]:0",
+        "--threads",
+        "4",
+        "--addresses",
+        "28",
+        "--cname-depth",
+        "8",
+    ]);
     // Many ports, so that every thread is used, and bursts, so that its buffers are used.
     let clients: Vec<_> = (0..32).map(|_| authority.client()).collect();
     let mut buffer = [0; 4096];
@@ -138,7 +119,7 @@ fn a_master_file_is_served_and_its_size_told() {
         text.push_str(&format!("$GENERATE 0-255 010-000-{c:03}-${{0,3}} A 10.0.{c}.$\n"));
     }
     std::fs::write(&file, text).unwrap();
-    let authority = start(&["--listen", "127.0.0.1:0", "--zone", file.to_str().unwrap()]);
+    let authority = RunningAuthority::start(&["--listen", "127.0.0.1:0", "--zone", file.to_str().unwrap()]);
     let said = authority.before.concat();
     assert!(said.contains("65537 names, 65537 records"), "{said}");
     assert!(said.contains("2^27 names") && said.contains("23 to 38 GB"), "{said}");
@@ -150,7 +131,7 @@ fn a_master_file_is_served_and_its_size_told() {
 
     std::fs::write(&file, "$TTL 60\nx A 1.2.3.4\n").unwrap();
     let output = command(&["--listen", "127.0.0.1:0", "--zone", file.to_str().unwrap()]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(&format!("{}:2: ", file.display())), "{text}");
 }
@@ -170,7 +151,7 @@ fn wrong_usage_says_so_and_ends_with_2() {
         (&["--listen", "127.0.0.1:0", "--threads", "0"], "--threads"),
     ] {
         let output = command(arguments).output().unwrap();
-        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let text = lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         assert!(text.contains(word), "{arguments:?}: {text}");
     }
@@ -181,7 +162,7 @@ fn an_address_that_cannot_be_had_is_an_error_that_names_it() {
     let held = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = held.local_addr().unwrap();
     let output = command(&["--listen", &taken.to_string()]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains(&taken.to_string()), "{text}");
     drop(held);
@@ -192,8 +173,16 @@ fn dig_reads_its_answers_and_its_counters() {
     if Command::new("dig").arg("-v").output().is_err() {
         return kit::missing("dig", "apt-get install bind9-dnsutils");
     }
-    let authority =
-        start(&["--listen", "[::1]:0", "--aaaa-share", "1", "--cname-depth", "2", "--fail", "truncate=1:A"]);
+    let authority = RunningAuthority::start(&[
+        "--listen",
+        "[::1]:0",
+        "--aaaa-share",
+        "1",
+        "--cname-depth",
+        "2",
+        "--fail",
+        "truncate=1:A",
+    ]);
     let port = authority.at.port().to_string();
     let dig = |arguments: &[&str]| {
         let mut command = Command::new("dig");

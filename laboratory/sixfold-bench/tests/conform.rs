@@ -2,6 +2,7 @@
 //! option, or run already. The server is this test program itself, started again as a process, which refuses every
 //! query.
 
+use crate::fixtures::bench;
 use serde_json::Value;
 use sixfold_bench::conformance::{Comparison, Results, commit_of};
 use sixfold_bench::device::program::find_in_path;
@@ -39,7 +40,7 @@ impl Scratch {
 }
 
 fn conform(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("conform").args(arguments).output().unwrap()
+    bench(&[&["conform"], arguments].concat())
 }
 
 /// Exit status, standard output, standard error.

@@ -1,5 +1,6 @@
 //! Documents and program agree: every option, key, default and bound is documented, and every documented one exists.
 
+use crate::fixtures::{bench, lossy};
 use clap::{Arg, Command, CommandFactory, Parser};
 use measure::compare::compare;
 use measure::outcome::Outcome;
@@ -10,7 +11,6 @@ use sixfold_bench::cli::Cli;
 use sixfold_bench::device;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::{self, Output};
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
@@ -27,10 +27,6 @@ fn guide() -> String {
     let names: BTreeSet<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.iter().map(|name| document(&format!("docs/laboratory/{name}"))).collect()
-}
-
-fn bench(arguments: &[&str]) -> Output {
-    process::Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap()
 }
 
 /// The manual with its character escapes replaced.
@@ -401,7 +397,7 @@ fn every_example_plan_is_one_that_the_program_takes_and_is_named_in_the_guide() 
         assert!(guide.contains(&format!("(../examples/{name})")), "{name} is not in docs/laboratory");
         let file = path("docs/examples").join(&name);
         let output = bench(&["run", "--plan", file.to_str().unwrap(), "--estimate"]);
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{name}: {}", lossy(&output.stderr));
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(plan["cells"].is_array(), "{name}: {plan}");
     }
@@ -420,7 +416,7 @@ fn the_grid_of_several_servers_has_31_cells_for_each_and_its_time_is_told_before
     let arguments: Vec<&str> =
         ["run", "--plan", plan.to_str().unwrap(), "--estimate"].into_iter().chain(given).collect();
     let output = bench(&arguments);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
     let plans: Value = serde_json::from_slice(&output.stdout).unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     for name in devices {
@@ -438,7 +434,7 @@ fn a_plan_as_editors_write_it_is_read() {
     let estimate = |text: &str| {
         folder.write(file, text);
         let output = bench(&["run", "--plan", &folder.text(file), "--device", "sixfold", "--estimate"]);
-        assert!(output.status.success(), "{text:?}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{text:?}: {}", lossy(&output.stderr));
         let plan: Value = serde_json::from_slice(&output.stdout).unwrap();
         plan["trial"]["duration"].clone()
     };
@@ -457,10 +453,14 @@ fn the_version_has_a_commit_and_features() {
 #[test]
 fn the_manual_is_set_without_a_warning() {
     let page = path("docs/man/sixfold-bench.1");
-    match process::Command::new("man").args(["--warnings", "-l"]).arg(page).env("LC_ALL", "C.UTF-8").output()
+    match std::process::Command::new("man")
+        .args(["--warnings", "-l"])
+        .arg(page)
+        .env("LC_ALL", "C.UTF-8")
+        .output()
     {
         Ok(output) => {
-            assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+            assert_eq!(lossy(&output.stderr), "");
             assert!(output.status.success());
         }
         Err(error) => kit::missing(&format!("man ({error})"), "apt-get install man-db"),

@@ -1,37 +1,19 @@
 //! `sixfold-bench load` as a process.
 
-use kit::{Folder, Killed};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use crate::fixtures::{RunningAuthority, bench, lossy};
+use kit::Folder;
+use std::process::Output;
 
-/// A running authority; killed when the test ends.
-struct Authority {
-    _process: Killed,
-    address: String,
-}
-
-fn bench(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-    command.args(arguments).stdin(Stdio::null());
-    command
-}
-
-fn authority() -> Authority {
-    let mut child = bench(&["authority", "--listen", "127.0.0.1:0", "--aaaa-share", "1"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-    Authority { _process: Killed(child), address }
+fn authority() -> RunningAuthority {
+    RunningAuthority::start(&["--listen", "127.0.0.1:0", "--aaaa-share", "1"])
 }
 
 /// Runs a load of 100 queries.
-fn load(server: &str, arguments: &[&str]) -> (Output, String) {
-    let load = ["load", "--server", server, "--rate", "500", "--duration", "200ms", "--timeout", "5s"];
-    let output = bench(&[&load, arguments].concat()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+fn load(server: impl ToString, arguments: &[&str]) -> (Output, String) {
+    let load =
+        ["load", "--server", &server.to_string(), "--rate", "500", "--duration", "200ms", "--timeout", "5s"];
+    let output = bench(&[&load, arguments].concat());
+    let said = lossy(&output.stdout);
     (output, said)
 }
 
@@ -39,7 +21,7 @@ fn load(server: &str, arguments: &[&str]) -> (Output, String) {
 fn every_query_is_a_line_of_the_file_of_round_trip_times() {
     let (authority, folder) = (authority(), Folder::new());
     let file = folder.text("times.csv");
-    let (output, said) = load(&authority.address, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
+    let (output, said) = load(authority.at, &["--self-test", "--aaaa-share", "1", "--rtt", &file]);
     assert!(said.contains("      mean  deviation        min     median"), "{said}{output:?}");
     let text = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
@@ -60,7 +42,7 @@ fn every_query_is_a_line_of_the_file_of_round_trip_times() {
 #[test]
 fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
     let (authority, folder) = (authority(), Folder::new());
-    let (output, said) = load(&authority.address, &["--zone-name", "other.test"]);
+    let (output, said) = load(authority.at, &["--zone-name", "other.test"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(said.contains("expected 64:ff9b::a00:0, got REFUSED for 010-000-000-000.other.test"), "{said}");
     assert!(said.contains("must forward other.test to \"sixfold-bench authority\""), "{said}");
@@ -68,7 +50,7 @@ fn a_server_that_does_not_know_the_zone_gets_a_remedy_and_its_own_names_work() {
     let (file, json) = (folder.text("names.txt"), folder.text("out.json"));
     std::fs::write(&file, "1-2-3-4.dns64perf.test A\n1-2-3-4.dns64perf.test aaaa\nx.dns64perf.test MX\n")
         .unwrap();
-    let (_, said) = load(&authority.address, &["--queries", &file, "--json", &json]);
+    let (_, said) = load(authority.at, &["--queries", &file, "--json", &json]);
     assert!(said.contains("67   NOERROR (67.0 %)") && said.contains("33   NXDOMAIN (33.0 %)"), "{said}");
     let outcome: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!((outcome["valid"].as_u64(), outcome["rcodes"]["NXDOMAIN"].as_u64()), (Some(100), Some(33)));
@@ -89,7 +71,7 @@ fn faults_of_a_query_file_are_wrong_usage_and_each_has_a_line() {
     let file = folder.text("names.txt");
     std::fs::write(&file, "a A\nb\n\x1b[2J A\n").unwrap();
     let (output, _) = load("127.0.0.9:1", &["--queries", &file]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
@@ -111,14 +93,14 @@ fn every_transport_asks_the_authority_and_tells_its_packets_and_connections() {
             continue;
         }
         let options = ["--self-test", "--aaaa-share", "1", "--transport", transport, "--json", &json];
-        let (_, said) = load(&authority.address, &options);
+        let (_, said) = load(authority.at, &options);
         let outcome: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
         assert_eq!((&outcome["transport"], &outcome["valid"]), (&transport.into(), &100.into()), "{said}");
         assert_eq!(outcome["connections"]["opened"].as_u64(), opened);
         assert_eq!(outcome["traffic"]["queries"], 100);
         assert!(said.contains("  per query ") && said.contains("octets sent"), "{said}");
-        let title = format!("{} over {transport}: ", authority.address);
+        let title = format!("{} over {transport}: ", authority.at);
         assert_eq!(said.contains(&title), opened.is_some(), "{said}");
         assert_eq!(said.contains("  fast open "), transport == "tfo", "{said}");
     }
@@ -141,7 +123,7 @@ fn an_option_that_the_transport_does_not_have_is_wrong_usage() {
         (&["--transport", "tcp", "--receivers", "1"], "leave out --receivers"),
     ] {
         let (output, _) = load("127.0.0.9:1", options);
-        let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{printed}");
         assert!(printed.contains(said), "{printed}");
     }
@@ -155,8 +137,8 @@ fn a_server_without_a_port_is_asked_at_the_port_of_the_transport() {
             ["load", "--server", "127.0.0.9", "--rate", "100", "--duration", "50ms", "--timeout", "10ms"];
         let options = ["--transport", transport, "--tls-insecure"];
         let options = if port == 53 { &options[..2] } else { &options[..] };
-        let output = bench(&[&pace[..], options].concat()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
+        let output = bench(&[&pace[..], options].concat());
+        let said = lossy(&output.stdout);
         assert!(said.contains(&format!("127.0.0.9:{port}")), "{said}");
     }
 }

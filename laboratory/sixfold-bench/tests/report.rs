@@ -1,5 +1,6 @@
 //! The report as a browser shows it, and the commands that write it and compare two runs.
 
+use crate::fixtures::{bench, lossy};
 use kit::browser::{Browser, Look, size_of};
 use measure::plan::Draft;
 use measure::run::{CellResult, Run, Summary};
@@ -8,7 +9,6 @@ use serde_json::Value;
 use sixfold_bench::bundle;
 use sixfold_bench::run::Journal;
 use std::path::PathBuf;
-use std::process::{Command, Output};
 
 /// A folder with a run. Dropping the value removes it.
 struct Folder(kit::Folder);
@@ -23,10 +23,6 @@ impl Folder {
     fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
-}
-
-fn bench(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap()
 }
 
 fn rich() -> Run {
@@ -74,6 +70,15 @@ fn no_complaints(browser: &Browser, look: Look) {
         |url: &str| ["/report.html", "/devices.html", ".svg"].iter().any(|page| url.ends_with(page));
     let is_own = |url: &str| url.starts_with("file://") && is_page(url) || url.starts_with("data:");
     browser.expect_no_complaints(is_own, look);
+}
+
+/// Checks the contrasts of the page, and that it is not wider than the window.
+fn is_readable(browser: &mut Browser, look: Look) {
+    for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
+        assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
+    }
+    let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
 }
 
 /// The rows of the table of results, as the browser shows them.
@@ -176,13 +181,8 @@ fn charts_are_whole_text_is_legible_and_nothing_runs_over_the_edge() {
         assert_eq!(charts["cut"], serde_json::json!([]), "{look:?}: labels beyond the edge of their chart");
         assert!(charts["charts"].as_u64().unwrap() >= 10, "{charts}");
         let contrasts = browser.value(CONTRASTS).unwrap();
-        let contrasts = contrasts.as_object().unwrap();
-        assert!(contrasts.len() >= 10, "{contrasts:?}");
-        for (kind, contrast) in contrasts {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        assert!(contrasts.as_object().unwrap().len() >= 10, "{contrasts:?}");
+        is_readable(&mut browser, look);
     }
 }
 
@@ -201,7 +201,7 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
     let paths = folders.each_ref().map(Folder::path);
     let before = std::fs::read(folders[0].0.join("report.html")).unwrap();
     let output = bench(&[&["report"], &paths[..]].concat());
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
     let page = folders[0].0.join("devices.html");
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.ends_with(&format!("{}\n", page.display())), "{said}");
@@ -230,11 +230,7 @@ fn several_runs_make_one_page_that_a_browser_shows_whole() {
             assert!((number(text) - value).abs() <= 0.5, "{look:?}: {text} is not {value}");
         }
         assert_eq!(browser.value(CUT_LABELS).unwrap()["cut"], serde_json::json!([]), "{look:?}");
-        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        is_readable(&mut browser, look);
     }
 }
 
@@ -292,11 +288,7 @@ fn the_page_of_an_experiment_is_whole_without_errors_or_requests() {
             (&charts["cut"], &charts["charts"]),
             (&serde_json::json!([]), &record.charts.len().into())
         );
-        for (kind, contrast) in browser.value(CONTRASTS).unwrap().as_object().unwrap() {
-            assert!(contrast.as_f64().unwrap() >= 4.5, "{look:?}: {kind} has a contrast of {contrast}");
-        }
-        let beyond = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
-        assert_eq!(browser.value(beyond).unwrap(), 0, "{look:?}: the page must not scroll sideways");
+        is_readable(&mut browser, look);
     }
 }
 
@@ -310,14 +302,14 @@ fn a_run_in_progress_is_reported_with_its_results_so_far() {
     let journal = Journal::begin(&folder.0, &plan, "2030-01-01T00:00:00Z".into()).unwrap();
     let output = bench(&["report", folder.path()]);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
     assert!(said.starts_with(&format!("{}: a run in progress, 0 trials done, ", folder.path())), "{said}");
     let page = std::fs::read_to_string(folder.0.join("report.html")).unwrap();
     assert!(page.contains("the run was in progress when this was written") && page.contains("Incomplete."));
     drop(journal);
     let killed = bench(&["report", folder.path()]);
     assert_eq!(killed.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&killed.stderr).contains("was killed"));
+    assert!(lossy(&killed.stderr).contains("was killed"));
 }
 
 #[test]
@@ -336,13 +328,13 @@ fn the_report_is_written_where_the_user_wants_it() {
         (vec![folders[2].path(), "--latex", "--label", "old-2"], "one.tex", "\\label{tab:results-old-2}"),
     ] {
         let output = bench(&[vec!["report"], arguments, vec!["--out", &file(name)]].concat());
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{}", lossy(&output.stderr));
         let text = std::fs::read_to_string(file(name)).unwrap();
         assert!(text.contains(part), "{name}: {part}");
     }
     let refused = bench(&["report", folders[2].path(), "--latex", "--label", "a}b"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("letters, digits and hyphens"));
+    assert!(lossy(&refused.stderr).contains("letters, digits and hyphens"));
 }
 
 #[test]
@@ -440,7 +432,7 @@ fn compare_tells_slower_not_shown_and_not_comparable_apart() {
         (&few, &few, 3, "incomparable"),
     ] {
         let output = bench(&["compare", first.path(), second.path(), "--json"]);
-        assert_eq!(output.status.code(), Some(expected), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(expected), "{}", lossy(&output.stderr));
         let comparison: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(comparison["verdict"], said);
         for format in [None, Some("--markdown"), Some("--latex")] {

@@ -1,7 +1,7 @@
 //! `sixfold-bench run` from a user's point of view: whole runs at rates that every machine can handle, so that no test
 //! depends on its speed. A trial that fails because the machine stalls changes no expectation.
 
-use crate::fixtures;
+use crate::fixtures::{self, RunningAuthority, lossy};
 #[path = "run/turns.rs"]
 mod turns;
 
@@ -10,7 +10,6 @@ use measure::procedure::{Event, Procedure};
 use measure::run::{Purpose, Run};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -28,17 +27,62 @@ const PLAN: &str = "profile = \"quick\"\n\
 /// The device of most tests.
 const SIXFOLD: &str = "[device]\ntemplate = \"sixfold\"\n";
 
+/// A plan with this device, of which a part is replaced.
+fn with_sixfold(from: &str, to: &str) -> String {
+    format!("{PLAN}{SIXFOLD}").replace(from, to)
+}
+
+/// The plan with one search.
+fn once() -> String {
+    with_sixfold("repetitions = 2", "repetitions = 1")
+}
+
+/// A folder with a plan, and the run of it.
 struct Folder(kit::Folder);
 
 impl Folder {
-    fn new() -> Folder {
-        Folder(kit::Folder::new())
+    fn with(plan: &str) -> Folder {
+        let folder = kit::Folder::new();
+        folder.write("plan.toml", plan);
+        Folder(folder)
     }
 
-    fn plan(&self, text: &str) -> String {
-        let path = self.0.join("plan.toml");
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
+    /// As [`Folder::with`]; none without the program that the plan starts.
+    fn for_sixfold(plan: &str) -> Option<Folder> {
+        fixtures::has_sixfold().then(|| Folder::with(plan))
+    }
+
+    /// The command that begins the run, with further arguments.
+    fn command(&self, more: &[&str]) -> Command {
+        let mut command = command(more);
+        command.arg("--plan").arg(self.0.join("plan.toml")).arg("--out").arg(self.out());
+        command
+    }
+
+    /// The run in the background. It may be killed.
+    fn begin(&self, more: &[&str], stderr: Stdio) -> Killed {
+        Killed(self.command(more).stdout(Stdio::null()).stderr(stderr).spawn().unwrap())
+    }
+
+    fn finish(&self, more: &[&str]) -> Output {
+        self.command(more).output().unwrap()
+    }
+
+    fn succeed(&self, more: &[&str]) -> Output {
+        succeeded(self.finish(more))
+    }
+
+    /// The rest of a run that has begun.
+    fn resume(&self) -> Output {
+        succeeded(finish(&["--resume", "--out", &self.out_text()]))
+    }
+
+    fn out_text(&self) -> String {
+        self.out().display().to_string()
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.out().join("log.txt")).unwrap_or_default()
     }
 
     fn out(&self) -> PathBuf {
@@ -66,17 +110,25 @@ fn wait_for(run: &mut Killed, is_so: impl Fn() -> bool) {
 }
 
 fn command(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-    command.arg("run").args(arguments).stdin(Stdio::null());
-    command
+    fixtures::command(&[&["run"], arguments].concat())
 }
 
 fn finish(arguments: &[&str]) -> Output {
     command(arguments).output().unwrap()
 }
 
-fn text(output: &[u8]) -> String {
-    String::from_utf8_lossy(output).into_owned()
+fn succeeded(output: Output) -> Output {
+    assert!(output.status.success(), "{}", lossy(&output.stderr));
+    output
+}
+
+/// Interrupts a run. Returns what it says until its end, which is that of an interrupt.
+fn interrupt(mut run: Killed) -> String {
+    assert!(Command::new("kill").args(["-INT", &run.0.id().to_string()]).status().unwrap().success());
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut run.0.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!(run.0.wait().unwrap().code(), Some(1), "{said}");
+    said
 }
 
 /// Checks the conditions that hold for every record.
@@ -106,17 +158,11 @@ fn check(run: &Run) {
 
 #[test]
 fn a_run_ends_with_a_bundle_and_a_report() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
-    let out = folder.out().display().to_string();
-    let output = finish(&["--plan", &plan, "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
-    let said = text(&output.stderr);
+    let Some(folder) = Folder::for_sixfold(&format!("{PLAN}{SIXFOLD}")) else { return };
+    let output = folder.succeed(&[]);
+    let said = lossy(&output.stderr);
     assert!(said.contains("NOT compliant") && said.contains("40 of 40 answers are valid"), "{said}");
-    assert!(text(&output.stdout).contains("RFC 8219 compliant: no"), "{}", text(&output.stdout));
+    assert!(lossy(&output.stdout).contains("RFC 8219 compliant: no"), "{}", lossy(&output.stdout));
     let run = folder.run();
     check(&run);
     assert!(run.complete && run.results.len() == 1 && run.results[0].strict.len() == 2, "{:?}", run.results);
@@ -128,23 +174,19 @@ fn a_run_ends_with_a_bundle_and_a_report() {
     for file in ["report.html", "trials.csv", "events.jsonl", "plan.json", "log.txt"] {
         assert!(folder.out().join(file).metadata().unwrap().len() > 100, "{file}");
     }
-    let again = finish(&["--plan", &plan, "--out", &out]);
-    assert!(!again.status.success() && text(&again.stderr).contains("--resume"), "{}", text(&again.stderr));
+    let again = folder.finish(&[]);
+    assert!(!again.status.success() && lossy(&again.stderr).contains("--resume"), "{}", lossy(&again.stderr));
 }
 
 #[test]
 fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(
+    let Some(folder) = Folder::for_sixfold(
         "profile = \"quick\"\n[trial]\nduration = \"200ms\"\npause = \"10ms\"\n[search]\nrepetitions = 2\nstart = 20\nmax = 128\n\
          width = 16\n[correctness]\nnames = 40\n[device]\ntemplate = \"sixfold\"\n",
-    );
-    let out = folder.out().display().to_string();
-    let output = finish(&["--plan", &plan, "--procedure", "lencse2017", "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    ) else {
+        return;
+    };
+    folder.succeed(&["--procedure", "lencse2017"]);
     let run = folder.run();
     let settings = &run.settings;
     let equipment = run.equipment.as_ref().unwrap();
@@ -170,18 +212,15 @@ fn the_procedure_of_the_papers_bisects_and_restarts_the_device_for_each_trial() 
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
-    let out = folder.out().display().to_string();
+    let Some(folder) = Folder::for_sixfold(&format!("{PLAN}{SIXFOLD}")) else { return };
     // Killed twice: in the self-test or soon after it, and once more later.
     let mut kept = Vec::new();
     for begin in [true, false] {
-        let arguments: &[&str] =
-            if begin { &["--plan", &plan, "--out", &out] } else { &["--resume", "--out", &out] };
-        let mut child = Killed(command(arguments).stderr(Stdio::null()).spawn().unwrap());
+        let mut resumed = command(&["--resume", "--out", &folder.out_text()]);
+        let mut child = match begin {
+            true => folder.begin(&[], Stdio::null()),
+            false => Killed(resumed.stderr(Stdio::null()).spawn().unwrap()),
+        };
         wait_for(&mut child, || folder.events().len() >= kept.len() + 4);
         // SIGKILL.
         let _ = child.0.kill();
@@ -191,8 +230,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
         kept = events;
     }
     assert!(kept.len() >= 3);
-    let output = finish(&["--resume", "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    folder.resume();
     let run = folder.run();
     check(&run);
     assert!(run.complete);
@@ -210,14 +248,9 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 
 #[test]
 fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\naddress = \"127.0.0.1:0\"\n"));
-    let out = folder.out().display().to_string();
-    let output = finish(&["--plan", &plan, "--device-address", "127.0.0.1:0", "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let plan = format!("{PLAN}{SIXFOLD}[authority]\naddress = \"127.0.0.1:0\"\n");
+    let Some(folder) = Folder::for_sixfold(&plan) else { return };
+    folder.succeed(&["--device-address", "127.0.0.1:0"]);
     let whole = folder.run();
     check(&whole);
     assert!(
@@ -227,8 +260,8 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
         fs::remove_file(folder.out().join(file)).unwrap();
     }
     // The bundle needs no host and no device: this PATH has none.
-    let output = command(&["--resume", "--out", &out]).env("PATH", "/nowhere").output().unwrap();
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let mut resumed = command(&["--resume", "--out", &folder.out_text()]);
+    succeeded(resumed.env("PATH", "/nowhere").output().unwrap());
     let again = folder.run();
     assert!(again.complete && !again.device.version.is_empty(), "{:?}", again.device);
     assert!(again == Run { ended: again.ended.clone(), ..whole });
@@ -236,22 +269,16 @@ fn a_run_that_was_killed_before_its_bundle_gets_the_same_one() {
 
 #[test]
 fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "1s"));
-    let out = folder.out().display().to_string();
-    let mut child = Killed(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::null()).spawn().unwrap());
+    let Some(folder) = Folder::for_sixfold(&with_sixfold("200ms", "1s")) else { return };
+    let mut child = folder.begin(&[], Stdio::null());
     wait_for(&mut child, || folder.events().iter().any(|line| line.contains("\"purpose\":\"search\"")));
-    let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap();
-    let started = log();
+    let started = folder.log();
     let (_, pid) = started.split_once("device started as process ").unwrap();
     let (pid, _) = pid.split_once(':').unwrap();
     // The first of several seconds of trials is over.
     assert!(Command::new("kill").args(["-KILL", pid]).status().unwrap().success());
-    assert!(child.0.wait().unwrap().success(), "{}", log());
-    let log = log();
+    assert!(child.0.wait().unwrap().success(), "{}", folder.log());
+    let log = folder.log();
     assert!(log.contains("ended by itself") && log.contains("SIGKILL") && log.contains("restarted"), "{log}");
     // One more for each port that another test took meanwhile.
     let starts = 2 + log.matches("was taken before the device had it").count();
@@ -269,17 +296,14 @@ fn a_device_that_ends_by_itself_is_started_anew_and_that_is_told() {
 
 #[test]
 fn a_device_whose_port_was_taken_is_started_at_another_port() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
+    let Some(folder) = Folder::for_sixfold("") else { return };
     let program = fixtures::sixfold_that_loses_its_port(&folder.0);
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}program = \"{}\"\n", program.display()));
-    let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
-    let said = text(&output.stderr);
+    folder.0.write("plan.toml", format!("{PLAN}{SIXFOLD}program = \"{}\"\n", program.display()));
+    let output = folder.finish(&[]);
+    let said = lossy(&output.stderr);
     assert!(output.status.success() && folder.run().complete, "{said}");
     assert!(said.contains("was taken before the device had it: it is started at another port"), "{said}");
-    let log = fs::read_to_string(folder.out().join("log.txt")).unwrap();
+    let log = folder.log();
     assert!(log.contains("the port is in use"), "the output of the first start is kept: {log}");
     let run = folder.run();
     assert!(!run.warnings.iter().any(|it| it.contains("ended by itself")), "{:?}", run.warnings);
@@ -287,8 +311,7 @@ fn a_device_whose_port_was_taken_is_started_at_another_port() {
 
 #[test]
 fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
-    let folder = Folder::new();
-    let plan = folder.plan(PLAN);
+    let folder = Folder::with(PLAN);
     let starts = folder.0.join("starts");
     let script = folder.0.join("device");
     fs::write(&script, format!("echo >>'{}'\necho Address already in use\nexit 1\n", starts.display()))
@@ -296,10 +319,9 @@ fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
     let command = format!("sh {}", script.display());
     for (address, expected) in [("[::1]:0", 4), ("[::1]:9", 1)] {
         let _ = fs::remove_file(&starts);
-        let out = folder.0.join(format!("out-{expected}")).display().to_string();
-        let output =
-            finish(&["--plan", &plan, "--out", &out, "--command", &command, "--device-address", address]);
-        let said = text(&output.stderr);
+        let _ = fs::remove_dir_all(folder.out());
+        let output = folder.finish(&["--command", &command, "--device-address", address]);
+        let said = lossy(&output.stderr);
         assert!(!output.status.success() && said.contains("Address already in use"), "{said}");
         assert_eq!(fs::read_to_string(&starts).unwrap().lines().count(), expected, "{said}");
     }
@@ -307,37 +329,19 @@ fn a_port_that_is_always_taken_and_a_port_of_the_user_end_a_run() {
 
 #[test]
 fn an_interrupt_while_the_device_starts_is_an_interrupt() {
-    let folder = Folder::new();
-    let plan = folder.plan(PLAN);
-    let out = folder.out().display().to_string();
-    let arguments = ["--plan", &plan, "--command", "sleep 1000", "--out", &out];
-    let mut child = Killed(command(&arguments).stderr(Stdio::piped()).spawn().unwrap());
-    let log = || fs::read_to_string(folder.out().join("log.txt")).unwrap_or_default();
-    wait_for(&mut child, || log().contains("about "));
+    let folder = Folder::with(PLAN);
+    let mut child = folder.begin(&["--command", "sleep 1000"], Stdio::piped());
+    wait_for(&mut child, || folder.log().contains("about "));
     std::thread::sleep(Duration::from_millis(300));
-    Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
-    let status = child.0.wait().unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut said).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
+    let said = interrupt(child);
     assert!(said.contains("interrupted") && said.contains("--resume"), "{said}");
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_does_not_end_a_run() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}"));
-    let out = folder.out().display().to_string();
-    let mut child = Killed(
-        command(&["--plan", &plan, "--out", &out])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
+    let Some(folder) = Folder::for_sixfold(&format!("{PLAN}{SIXFOLD}")) else { return };
+    let run = folder.command(&[]).stderr(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut child = Killed(run.unwrap());
     drop((child.0.stderr.take(), child.0.stdout.take()));
     assert!(child.0.wait().unwrap().success());
     assert!(folder.run().complete);
@@ -345,43 +349,22 @@ fn a_reader_that_has_seen_enough_does_not_end_a_run() {
 
 #[test]
 fn an_authority_that_runs_already_is_used_as_it_is() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let bench = env!("CARGO_BIN_EXE_sixfold-bench");
-    let mut authority = Killed(
-        Command::new(bench)
-            .args(["authority", "--listen", "[::1]:0"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap(),
-    );
-    // It tells the port that it has.
-    let said = BufReader::new(authority.0.stderr.take().unwrap());
-    let ready = |line: String| Some(line.split_once("authority ready on ")?.1.to_owned());
-    let listen = said.lines().map_while(Result::ok).find_map(ready).expect("it is ready");
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}[authority]\nexternal = true\naddress = \"{listen}\"\n"));
-    let output = finish(&["--plan", &plan, "--out", &folder.out().display().to_string()]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let Some(folder) = Folder::for_sixfold("") else { return };
+    let authority = RunningAuthority::start(&["--listen", "[::1]:0"]);
+    let listen = authority.at;
+    let plan = format!("{PLAN}{SIXFOLD}[authority]\nexternal = true\naddress = \"{listen}\"\n");
+    folder.0.write("plan.toml", plan);
+    folder.succeed(&[]);
     let run = folder.run();
     assert!(run.complete && run.self_test.is_some() && run.results[0].summary.median > 0.0);
-    assert_eq!(run.settings.authority, listen);
+    assert_eq!(run.settings.authority, listen.to_string());
 }
 
 #[test]
 fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
-    let out = folder.out().display().to_string();
+    let Some(folder) = Folder::for_sixfold(&once()) else { return };
     let sweep = ["--sweep", "pending=5000,6000", "--device-option", "limits.pending-per-client = {value}"];
-    let output = finish(&[["--plan", &plan, "--out", &out].as_slice(), &sweep].concat());
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    folder.succeed(&sweep);
     let run = folder.run();
     let values: Vec<&str> = run.results.iter().map(|result| result.sweep.as_str()).collect();
     assert_eq!(values, ["5000", "6000"]);
@@ -394,10 +377,7 @@ fn a_sweep_of_any_parameter_measures_each_value_and_keeps_its_configuration() {
 
 #[test]
 fn a_device_by_command_gets_its_files_and_the_bundle_has_them() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
+    let Some(folder) = Folder::for_sixfold("") else { return };
     let program = Path::new(env!("CARGO_BIN_EXE_sixfold-bench")).with_file_name("sixfold");
     // The device needs both files: one says where it listens, the other how it is started.
     let own = "[server]\nlisten = [\"{listen}\"]\n[upstream]\nforwarders = [\"{upstream}\"]\n\
@@ -406,12 +386,9 @@ fn a_device_by_command_gets_its_files_and_the_bundle_has_them() {
     let device = format!(
         "[device]\ncommand = [\"sh\", \"{{dir}}/start\", \"{{prefix}}\"]\n[device.files]\n\"own.toml\" = '''\n{own}'''\nstart = '{start}'\n"
     );
-    let plan = folder.plan(&format!("{PLAN}{device}").replace("repetitions = 2", "repetitions = 1"));
-    let out = folder.out().display().to_string();
-    let more = folder.0.join("note");
-    fs::write(&more, "workers {workers}").unwrap();
-    let output = finish(&["--plan", &plan, "--out", &out, "--device-file", &more.display().to_string()]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    folder.0.write("plan.toml", format!("{PLAN}{device}").replace("repetitions = 2", "repetitions = 1"));
+    let more = folder.0.write("note", "workers {workers}");
+    folder.succeed(&["--device-file", &more.display().to_string()]);
     let run = folder.run();
     check(&run);
     assert_eq!(run.device.files.keys().collect::<Vec<_>>(), ["note", "own.toml", "start"]);
@@ -429,21 +406,10 @@ fn a_device_by_command_gets_its_files_and_the_bundle_has_them() {
 
 #[test]
 fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("200ms", "2s"));
-    let out = folder.out().display().to_string();
-    let mut child =
-        Killed(command(&["--plan", &plan, "--out", &out]).stderr(Stdio::piped()).spawn().unwrap());
+    let Some(folder) = Folder::for_sixfold(&with_sixfold("200ms", "2s")) else { return };
+    let mut child = folder.begin(&[], Stdio::piped());
     wait_for(&mut child, || folder.events().iter().any(|line| line.contains("\"event\":\"trial\"")));
-    let interrupted = Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
-    let status = child.0.wait().unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut said).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
+    let said = interrupt(child);
     assert!(said.contains("--resume"), "{said}");
     let run = folder.run();
     assert!(!run.complete && !run.trials.is_empty());
@@ -452,33 +418,20 @@ fn an_interrupted_run_leaves_what_it_has_and_says_how_to_go_on() {
 
 #[test]
 fn a_device_that_does_no_dns64_is_not_timed() {
-    let folder = Folder::new();
+    let folder = Folder::with(PLAN);
     let bench = env!("CARGO_BIN_EXE_sixfold-bench");
     // An authority instead of a device: it answers, but synthesizes nothing.
     let device = format!("{bench} authority --listen [{{listen_address}}]:{{listen_port}}");
-    let plan = folder.plan(PLAN);
-    let output =
-        finish(&["--plan", &plan, "--command", &device, "--out", &folder.out().display().to_string()]);
-    let said = text(&output.stderr);
+    let output = folder.finish(&["--command", &device]);
+    let said = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("no valid answers"), "{said}");
 }
 
 #[test]
-fn a_device_that_does_not_start_gives_its_last_words() {
-    let folder = Folder::new();
-    let plan = folder.plan(PLAN);
-    let out = folder.out().display().to_string();
-    let output = finish(&["--plan", &plan, "--command", "ls /nothing-of-that-name", "--out", &out]);
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("nothing-of-that-name"), "{said}");
-}
-
-#[test]
 fn wrong_usage_is_told_with_the_remedy() {
-    let folder = Folder::new();
-    let out = folder.out().display().to_string();
+    let folder = Folder::with("");
+    let out = folder.out_text();
     for (arguments, word) in [
         (vec!["--out", &out], "--device"),
         (vec!["--device", "bnid", "--out", &out], "unbound"),
@@ -491,23 +444,16 @@ fn wrong_usage_is_told_with_the_remedy() {
     ] {
         let output = finish(&arguments);
         assert!(!output.status.success());
-        assert!(text(&output.stderr).contains(word), "{arguments:?}: {}", text(&output.stderr));
+        assert!(lossy(&output.stderr).contains(word), "{arguments:?}: {}", lossy(&output.stderr));
     }
     assert_eq!(finish(&["--device", "unbound"]).status.code(), Some(2), "--out is missing");
 }
 
 #[test]
 fn a_device_is_measured_over_encrypted_transports() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
     for transport in ["tcp-reuse", "tls", "https", "quic"] {
-        let folder = Folder::new();
-        let plan = folder.plan(&format!("{PLAN}{SIXFOLD}").replace("repetitions = 2", "repetitions = 1"));
-        let out = folder.out().display().to_string();
-        let output =
-            finish(&["--plan", &plan, "--out", &out, "--transport", transport, "--connections", "2"]);
-        assert!(output.status.success(), "{transport}: {}", text(&output.stderr));
+        let Some(folder) = Folder::for_sixfold(&once()) else { return };
+        folder.succeed(&["--transport", transport, "--connections", "2"]);
         let run = folder.run();
         check(&run);
         let equipment = run.equipment.as_ref().unwrap();
@@ -522,22 +468,15 @@ fn a_device_is_measured_over_encrypted_transports() {
         }
         assert!(!run.device.files.contains_key("key.pem"), "a key is in the record");
         assert_eq!(run.device.files.contains_key("certificate.pem"), transport != "tcp-reuse");
-        assert!(!text(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
+        assert!(!lossy(&fs::read(folder.out().join("run.json")).unwrap()).contains("PRIVATE KEY"));
     }
 }
 
 #[test]
 fn three_tester_hosts_send_parts_of_each_trial() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
     let host = format!("[[tester.more]]\nhost = [\"{}\"]\n", env!("CARGO_BIN_EXE_sixfold-bench"));
-    let plan =
-        folder.plan(&format!("{PLAN}{SIXFOLD}{host}{host}").replace("repetitions = 2", "repetitions = 1"));
-    let out = folder.out().display().to_string();
-    let output = finish(&["--plan", &plan, "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let Some(folder) = Folder::for_sixfold(&format!("{}{host}{host}", once())) else { return };
+    folder.succeed(&[]);
     let run = folder.run();
     assert_eq!(run.equipment.as_ref().unwrap().hosts, 3);
     assert!(
@@ -568,11 +507,9 @@ fn three_tester_hosts_send_parts_of_each_trial() {
 
 #[test]
 fn the_rfc_8219_profile_prints_its_estimate() {
-    let folder = Folder::new();
-    let out = folder.out().display().to_string();
-    let output = finish(&["--device", "unbound", "--estimate", "--out", &out]);
-    assert!(output.status.success());
-    assert!(text(&output.stderr).contains(" h "), "{}", text(&output.stderr));
+    let folder = Folder::with("");
+    let output = succeeded(finish(&["--device", "unbound", "--estimate", "--out", &folder.out_text()]));
+    assert!(lossy(&output.stderr).contains(" h "), "{}", lossy(&output.stderr));
     let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(plan["trial"]["duration"], "60000ms");
     assert_eq!(plan["search"]["repetitions"], 20);

@@ -175,6 +175,23 @@ impl fmt::Display for MalformedPacket {
 impl std::error::Error for MalformedPacket {}
 
 impl<'a> Segment<'a> {
+    /// A segment without bits, options, window and payload, at sequence number 0.
+    pub fn between(source: SocketAddr, destination: SocketAddr) -> Segment<'a> {
+        Segment {
+            source,
+            destination,
+            seq: Serial::default(),
+            ack: None,
+            syn: false,
+            fin: false,
+            rst: false,
+            psh: false,
+            window: 0,
+            options: Options::default(),
+            payload: &[],
+        }
+    }
+
     /// Parses an IPv4 or IPv6 packet and verifies its checksums.
     ///
     /// # Errors
@@ -280,17 +297,15 @@ mod tests {
         let (source, destination) =
             if v6 { ("[2001:2::1]:1025", "[2001:2::2]:53") } else { ("198.18.0.1:1025", "198.18.0.2:53") };
         Segment {
-            source: source.parse().unwrap(),
-            destination: destination.parse().unwrap(),
             seq: Serial(0xffff_fffe),
             ack: Some(Serial(7)),
             syn: true,
             fin: true,
-            rst: false,
             psh: true,
             window: 4096,
             options,
             payload,
+            ..Segment::between(source.parse().unwrap(), destination.parse().unwrap())
         }
     }
 

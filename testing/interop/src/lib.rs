@@ -24,6 +24,7 @@ mod recipe;
 mod requirement;
 mod scratch;
 mod sixfold;
+pub mod steady;
 pub mod zones;
 
 pub use authority::{Authority, Program};

@@ -171,7 +171,7 @@ impl Process {
     }
 
     /// Until the process has ended and been waited for, no other process can have its ID.
-    pub(crate) fn is_running(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 }

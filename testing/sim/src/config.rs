@@ -13,6 +13,7 @@ use engine::settings::{
     OnFailure, Reverse, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
+use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -330,6 +331,50 @@ impl Config {
             rules.push(Rule { names: zone(2), prefixes, ignores_real: true, ..Rule::default() });
         }
         rules
+    }
+}
+
+/// Settings with one upstream and one prefix, for all clients, and the server's defaults otherwise.
+pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
+    Settings {
+        allow: Networks(networks(&EVERYWHERE)),
+        upstream: UpstreamConfig {
+            forwarders: vec![upstream],
+            zones: Vec::new(),
+            select: Select::default(),
+            timeout: Span::from_secs(1),
+            tries: 1,
+            transport: Transport::Udp,
+            auto: false,
+            mix_case: true,
+            tls: Vec::new(),
+        },
+        local_data: Arc::default(),
+        server_names: Default::default(),
+        rpz: Arc::default(),
+        cache: Caching::default(),
+        dns64: Dns64 {
+            prefixes: vec![prefix],
+            clients: ClientNetworks::new(networks(&EVERYWHERE), vec![]),
+            exclude_aaaa: vec![],
+            embed_non_global: false,
+            never_embed: vec![],
+            lookup: Lookup::default(),
+            on_failure: FailurePolicy::default(),
+            dnssec: Dnssec::default(),
+            break_dnssec: false,
+            recursive_only: false,
+            max_records: 64,
+            arpa: Arpa::default(),
+            rules: Arc::default(),
+        },
+        udp_size: 1232,
+        client_subnet: Default::default(),
+        cookies: Cookies::default(),
+        pending_per_client: 1000,
+        client_prefix: 56,
+        queries_per_client: 0,
+        responses_per_client: 0,
     }
 }
 

@@ -128,16 +128,11 @@ pub fn write_forged_reply(question: &[u8], id: u16, rng: &mut Rng) -> Vec<u8> {
     write_header(&mut out, id, 0x8580);
     out.extend(question);
     out[7] = 1;
-    out.extend([0xc0, 12]);
     let mut address = MARK6.to_vec();
     address.extend([0; 10]);
     let (rtype, data) =
         if rtype == AAAA { (AAAA, &address[..]) } else { (A, &[MARK4[0], MARK4[1], MARK4[2], 6][..]) };
-    out.extend(rtype.to_be_bytes());
-    out.extend([0, 1]);
-    out.extend(86_400u32.to_be_bytes());
-    out.extend((data.len() as u16).to_be_bytes());
-    out.extend(data);
+    out.extend(kit::message::record(kit::message::QUESTION, rtype, 86_400, data));
     if rng.permille(500) {
         write_opt(&mut out, 1232, false, None);
     }

@@ -6,21 +6,19 @@
 //! `docs/simulation.md` lists the knowledge of each attacker. The upstream works, and replies after the forged replies. Against two of the
 //! attackers it has no TCP and changes what would prove its replies, so that the engine has to find its way back from suspicion.
 
-use crate::config::server_address;
+use crate::config::{plain_settings, server_address};
 use crate::ground_truth::{A, AAAA, MILLI, NS, SECOND, SOA};
 use crate::message::question_section;
 use crate::message::{self, MARK4, MARK6, QUESTION_OFFSET};
 use crate::outbox::{SentAnswer, SentQuery, SimOutbox, instant};
 use crate::rng::Rng;
-use engine::settings::{
-    Caching, ClientNetworks, ClientSubnet, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks,
-};
-use engine::settings::{Select, UpstreamConfig};
+use engine::settings::UpstreamConfig;
 use engine::{Capacity, Client, Counter, Engine, Link, Machine, Settings, Span, Transport, Unreachable};
+use kit::message::record;
 use std::collections::HashMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 /// Knowledge of an attacker, besides the upstream's address and the question. He guesses the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -445,12 +443,12 @@ impl Spoofing {
         }
         if u16::from(rtype) == A {
             bytes[7] = 1;
-            record(&mut bytes, &[0xc0, QUESTION_OFFSET as u8], A, 60, &TRUE_ADDRESS);
+            bytes.extend(record(&[0xc0, QUESTION_OFFSET as u8], A, 60, &TRUE_ADDRESS));
         } else {
             bytes[9] = 1;
             let mut data = b"\x02ns\x00\x04host\x00".to_vec();
             data.extend([1, 2, 3, 4, 60].map(u32::to_be_bytes).as_flattened());
-            record(&mut bytes, ZONE, SOA, 60, &data);
+            bytes.extend(record(ZONE, SOA, 60, &data));
         }
         message::write_opt(&mut bytes, 1232, false, None);
         match (self.knows, message::client_cookie(&asked.bytes)) {
@@ -516,22 +514,13 @@ fn forged(section: &[u8], rng: &mut Rng) -> Vec<u8> {
         bytes[11] = 0;
     }
     bytes[9] = 1;
-    record(&mut bytes, ZONE, NS, 86_400, VICTIMS[1]);
+    bytes.extend(record(ZONE, NS, 86_400, VICTIMS[1]));
     for victim in VICTIMS {
         bytes[11] += 1;
-        record(&mut bytes, victim, A, 86_400, &[MARK4[0], MARK4[1], MARK4[2], 6]);
+        bytes.extend(record(victim, A, 86_400, &[MARK4[0], MARK4[1], MARK4[2], 6]));
     }
     message::write_opt(&mut bytes, 1232, false, None);
     bytes
-}
-
-fn record(bytes: &mut Vec<u8>, owner: &[u8], rtype: u16, ttl: u32, data: &[u8]) {
-    bytes.extend(owner);
-    bytes.extend(rtype.to_be_bytes());
-    bytes.extend([0, 1]);
-    bytes.extend(ttl.to_be_bytes());
-    bytes.extend((data.len() as u16).to_be_bytes());
-    bytes.extend(data);
 }
 
 /// Adds a cookie to the OPT record at the end of a message. The record has no options yet.
@@ -541,45 +530,8 @@ fn add_cookie(bytes: &mut Vec<u8>, client: &[u8; 8]) {
 }
 
 fn settings() -> Settings {
-    let everywhere = vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4(Ipv4Addr::UNSPECIFIED, 0)];
-    Settings {
-        allow: Networks(everywhere.clone()),
-        upstream: UpstreamConfig {
-            forwarders: vec![server_address(0)],
-            zones: vec![],
-            select: Select::Ordered,
-            timeout: Span::from_millis(500),
-            tries: 3,
-            transport: Transport::Udp,
-            auto: false,
-            mix_case: true,
-            tls: Vec::new(),
-        },
-        local_data: Arc::default(),
-        server_names: Default::default(),
-        rpz: Arc::default(),
-        cache: Caching::default(),
-        dns64: Dns64 {
-            prefixes: vec!["2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN)],
-            clients: ClientNetworks::new(everywhere, vec![]),
-            exclude_aaaa: vec![],
-            embed_non_global: false,
-            never_embed: vec![],
-            lookup: Lookup::Sequential,
-            on_failure: FailurePolicy::default(),
-            dnssec: Dnssec::Trust,
-            break_dnssec: false,
-            recursive_only: false,
-            max_records: 64,
-            arpa: Default::default(),
-            rules: Arc::default(),
-        },
-        udp_size: 1232,
-        client_subnet: ClientSubnet::Off,
-        cookies: Default::default(),
-        pending_per_client: 1000,
-        client_prefix: 56,
-        queries_per_client: 0,
-        responses_per_client: 0,
-    }
+    let prefix = "2001:db8:64::/96".parse().unwrap_or(pref64::WELL_KNOWN);
+    let plain = plain_settings(server_address(0), prefix);
+    let upstream = UpstreamConfig { timeout: Span::from_millis(500), tries: 3, ..plain.upstream };
+    Settings { upstream, ..plain }
 }

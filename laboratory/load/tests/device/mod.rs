@@ -1,15 +1,13 @@
 //! A scripted device: a plain socket in a thread. Its behaviour depends only on the number in the query name, so
 //! every load is predictable.
 
-#![allow(dead_code)] // Each test program uses a part of it.
-
 pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
 use measure::order::{Expectation, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{LoadOptions, NoCompanion, run_with};
+use sixfold_load::{LoadError, LoadOptions, NoCompanion, QueryTimes, run_with};
 use socket2::SockRef;
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
@@ -153,6 +151,16 @@ pub fn order(server: SocketAddr, rate_qps: f64, duration_ms: u64) -> Load {
     Load { timeout_ms: 2000, seed: 42, ..Load::of_new_names(server, pace, duration, names, expect) }
 }
 
+/// Runs a load to its end.
+pub fn run(order: &Load, options: &LoadOptions) -> Result<(Outcome, QueryTimes), LoadError> {
+    run_with(order, options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
+}
+
+/// Runs a load without options.
+pub fn go(order: &Load) -> Result<Outcome, LoadError> {
+    run(order, &LoadOptions::default()).map(|(outcome, _)| outcome)
+}
+
 /// Runs a load that has one query outstanding, each with a connection of its own, until two queries or more were sent: so each but
 /// the first one finds the ticket of the one before.
 pub fn one_at_a_time(order: Load, options: &LoadOptions) -> Outcome {
@@ -160,8 +168,7 @@ pub fn one_at_a_time(order: Load, options: &LoadOptions) -> Outcome {
         Load { pace: Pace::Closed { outstanding: 1 }, duration_ms: 100, timeout_ms: 10_000, ..order };
     order.lanes.connection_per_query = true;
     for _ in 0..20 {
-        let outcome = run_with(&order, options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()));
-        let (outcome, _) = outcome.unwrap();
+        let (outcome, _) = run(&order, options).unwrap();
         assert_eq!(
             (outcome.valid, outcome.connections.as_ref().unwrap().opened),
             (outcome.sent, outcome.sent)

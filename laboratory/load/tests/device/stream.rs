@@ -6,7 +6,7 @@ use socket2::SockRef;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -92,8 +92,6 @@ pub fn next_message(waiting: &mut Vec<u8>) -> Option<Vec<u8>> {
 /// A running device; it stops when this is dropped.
 pub struct StreamDevice {
     pub address: SocketAddr,
-    /// Number of received queries.
-    pub received: Arc<AtomicU64>,
     /// Addresses of the connections, in the order of their acceptance.
     pub peers: Arc<Mutex<Vec<SocketAddr>>>,
     _listening: Listening,
@@ -115,19 +113,18 @@ impl StreamDevice {
         listener: TcpListener,
         script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
     ) -> StreamDevice {
-        let (received, peers): (Arc<AtomicU64>, Arc<Mutex<Vec<_>>>) = Default::default();
-        let (counter, accepted, script) =
-            (Arc::clone(&received), Arc::clone(&peers), Arc::new(script) as Script);
+        let peers: Arc<Mutex<Vec<_>>> = Arc::default();
+        let (accepted, script) = (Arc::clone(&peers), Arc::new(script) as Script);
         let listening = Listening::start(listener, move |stream, peer, stop| {
             accepted.lock().unwrap().push(peer);
-            serve(stream, &script, stop, &counter);
+            serve(stream, &script, stop);
         });
-        StreamDevice { address: listening.address, received, peers, _listening: listening }
+        StreamDevice { address: listening.address, peers, _listening: listening }
     }
 }
 
 /// Serves a connection until the client or the script closes it.
-fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool, received: &AtomicU64) {
+fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool) {
     let (mut waiting, mut buffer, mut kept) = (Vec::new(), [0; 4096], Vec::new());
     while !stop.load(Ordering::Relaxed) {
         match stream.read(&mut buffer) {
@@ -137,7 +134,6 @@ fn serve(mut stream: TcpStream, script: &Script, stop: &AtomicBool, received: &A
             Err(_) => return,
         }
         while let Some(message) = next_message(&mut waiting) {
-            received.fetch_add(1, Ordering::Relaxed);
             let query =
                 Query { number: number(&message), message: &message, earlier_id: None, asked_before: 0 };
             for act in script(&query) {

@@ -1,13 +1,16 @@
 //! A scripted device over TLS: a thread for each connection, and a certificate of its own for `dns.test`.
 
 use crate::device::stream::{Act, Listening, next_message};
-use crate::device::{Query, number};
+use crate::device::{self, Query, number, one_at_a_time, order};
+use measure::order::{Load, Transport};
+use measure::outcome::{Connections, Outcome, TlsConnections};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::server::StoresServerSessions;
 use rustls::{ServerConfig, ServerConnection};
+use sixfold_load::{LoadError, LoadOptions, TlsOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use tls::records::{Fed, feed};
@@ -35,6 +38,35 @@ pub fn settings(
         .unwrap();
     config.alpn_protocols = vec![protocol.to_vec()];
     (config, ca)
+}
+
+/// Runs a load of 100 queries in a quarter of a second.
+pub fn run(
+    address: SocketAddr,
+    transport: Transport,
+    is_cold: bool,
+    options: LoadOptions,
+) -> Result<Outcome, LoadError> {
+    let mut order = Load { transport, timeout_ms: 10_000, ..order(address, 400.0, 250) };
+    order.lanes.connection_per_query = is_cold;
+    device::run(&order, &options).map(|(outcome, _)| outcome)
+}
+
+/// Runs a load of one query at a time.
+pub fn resuming(address: SocketAddr, transport: Transport, tls: TlsOptions) -> Outcome {
+    let order = Load { transport, ..order(address, 400.0, 250) };
+    one_at_a_time(order, &LoadOptions { tls, ..LoadOptions::default() })
+}
+
+/// Settings that trust the certificate of a device.
+pub fn trusting(ca: &Path) -> TlsOptions {
+    TlsOptions { ca: Some(ca.to_owned()), name: Some("dns.test".into()), ..TlsOptions::default() }
+}
+
+/// What an outcome says of connections and handshakes.
+pub fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
+    let connections = outcome.connections.as_ref().unwrap();
+    (connections, connections.tls.as_ref().unwrap())
 }
 
 /// A memory of sessions that has forgotten each of them: tickets are given out, and none is accepted.

@@ -1,56 +1,26 @@
 //! Truth of the instrument over HTTPS and QUIC: each query has its stream, handshakes are counted, and faults are named.
 
 use crate::device::multiplexed::{Answer, MultiplexedDevice, right};
-use crate::device::tls::Forgetful;
-use crate::device::{Query, assert_verdict, one_at_a_time, order};
+use crate::device::tls::{self, Forgetful, parts, resuming, run};
+use crate::device::{self, Query, assert_verdict, order};
 use measure::order::{Load, Transport};
-use measure::outcome::{Connections, Outcome, TlsConnections, Verdict};
-use sixfold_load::{HttpOptions, LoadError, LoadOptions, NoCompanion, TlsOptions, run_with};
-use std::ops::ControlFlow;
+use measure::outcome::Verdict;
+use sixfold_load::{HttpOptions, LoadOptions, TlsOptions};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 const BOTH: [Transport; 2] = [Transport::Https, Transport::Quic];
 
-/// Runs a load of 100 queries in a quarter of a second.
-fn run(
-    device: &MultiplexedDevice,
-    transport: Transport,
-    is_cold: bool,
-    options: LoadOptions,
-) -> Result<Outcome, LoadError> {
-    let mut order = Load { transport, ..order(device.address, 400.0, 250) };
-    order.timeout_ms = 10_000;
-    order.lanes.connection_per_query = is_cold;
-    run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(()))
-        .map(|(outcome, _)| outcome)
-}
-
-/// Runs a load of one query at a time.
-fn resuming(device: &MultiplexedDevice, transport: Transport, tls: TlsOptions) -> Outcome {
-    let order = Load { transport, ..order(device.address, 400.0, 250) };
-    one_at_a_time(order, &LoadOptions { tls, ..LoadOptions::default() })
-}
-
 /// Settings that trust a device.
 fn trusting(device: &MultiplexedDevice) -> LoadOptions {
-    LoadOptions { tls: tls_trusting(device), ..LoadOptions::default() }
-}
-
-fn tls_trusting(device: &MultiplexedDevice) -> TlsOptions {
-    TlsOptions { ca: Some(device.ca.clone()), name: Some("dns.test".into()), ..TlsOptions::default() }
-}
-
-fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
-    let connections = outcome.connections.as_ref().unwrap();
-    (connections, connections.tls.as_ref().unwrap())
+    LoadOptions { tls: tls::trusting(&device.ca), ..LoadOptions::default() }
 }
 
 #[test]
 fn kept_connections_carry_all_queries_each_on_its_stream() {
     for transport in BOTH {
         let device = MultiplexedDevice::start(transport, |_| (), right);
-        let outcome = run(&device, transport, false, trusting(&device)).unwrap();
+        let outcome = run(device.address, transport, false, trusting(&device)).unwrap();
         assert_verdict(&outcome, Verdict::Pass, "");
         let (connections, tls) = parts(&outcome);
         assert_eq!((outcome.valid, connections.opened, connections.established), (100, 4, 4));
@@ -67,12 +37,13 @@ fn kept_connections_carry_all_queries_each_on_its_stream() {
 fn a_connection_for_each_query_has_a_full_handshake_or_resumes_a_session() {
     for transport in BOTH {
         let device = MultiplexedDevice::start(transport, |_| (), right);
-        let outcome = run(&device, transport, true, trusting(&device)).unwrap();
+        let outcome = run(device.address, transport, true, trusting(&device)).unwrap();
         assert_verdict(&outcome, Verdict::Pass, "");
         let (connections, tls) = parts(&outcome);
         assert_eq!((outcome.valid, connections.opened, connections.answer_us.count), (100, 100, 100));
         assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (100, 0, 0));
-        let outcome = resuming(&device, transport, TlsOptions { resume: true, ..tls_trusting(&device) });
+        let outcome =
+            resuming(device.address, transport, TlsOptions { resume: true, ..tls::trusting(&device.ca) });
         let (_, tls) = parts(&outcome);
         assert_eq!((tls.full, tls.resumed, tls.early_data_sent), (1, outcome.sent - 1, 0));
         let ended: u64 = tls.per_second.iter().map(|second| second.full + second.resumed).sum();
@@ -90,8 +61,8 @@ fn queries_over_quic_leave_as_early_data_and_refused_ones_leave_again() {
             }
         };
         let device = MultiplexedDevice::start(Transport::Quic, change, right);
-        let tls = TlsOptions { early_data: true, ..tls_trusting(&device) };
-        let outcome = resuming(&device, Transport::Quic, tls);
+        let tls = TlsOptions { early_data: true, ..tls::trusting(&device.ca) };
+        let outcome = resuming(device.address, Transport::Quic, tls);
         let (_, tls) = parts(&outcome);
         // A reply to early data can come before the next tickets, so a later handshake may be a full one, too.
         assert!(tls.early_data_sent >= 1 && tls.full + tls.resumed == outcome.sent, "{tls:?}");
@@ -104,7 +75,8 @@ fn queries_over_quic_leave_as_early_data_and_refused_ones_leave_again() {
 fn a_query_over_https_is_in_the_path_with_get() {
     let device = MultiplexedDevice::start(Transport::Https, |_| (), right);
     let http = HttpOptions { get: true, ..HttpOptions::default() };
-    let outcome = run(&device, Transport::Https, false, LoadOptions { http, ..trusting(&device) }).unwrap();
+    let outcome =
+        run(device.address, Transport::Https, false, LoadOptions { http, ..trusting(&device) }).unwrap();
     assert_verdict(&outcome, Verdict::Pass, "");
     assert_eq!((outcome.valid, device.gets.load(Ordering::Relaxed)), (100, 100));
 }
@@ -123,7 +95,7 @@ fn responses_without_a_message_are_counted_by_status_and_type() {
             _ => right(query),
         },
     );
-    let outcome = run(&device, Transport::Https, false, trusting(&device)).unwrap();
+    let outcome = run(device.address, Transport::Https, false, trusting(&device)).unwrap();
     let (connections, _) = parts(&outcome);
     assert_eq!((outcome.valid, outcome.lost), (50, 50));
     assert_eq!((connections.lost["status"], connections.lost["content-type"]), (20, 10));
@@ -146,7 +118,7 @@ fn a_connection_that_the_server_closes_loses_its_open_queries_and_is_replaced() 
                 _ => right(query),
             },
         );
-        let outcome = run(&device, transport, false, trusting(&device)).unwrap();
+        let outcome = run(device.address, transport, false, trusting(&device)).unwrap();
         let (connections, _) = parts(&outcome);
         let lost: u64 = connections.lost.values().sum();
         // Later ones are lost, too, if they leave before the tester sees the end.
@@ -160,7 +132,7 @@ fn a_connection_that_the_server_closes_loses_its_open_queries_and_is_replaced() 
 fn streams_that_the_server_resets_over_quic_lose_their_queries() {
     let script = |query: &Query<'_>| if query.number % 4 == 1 { Answer::Reset } else { right(query) };
     let device = MultiplexedDevice::start(Transport::Quic, |_| (), script);
-    let outcome = run(&device, Transport::Quic, false, trusting(&device)).unwrap();
+    let outcome = run(device.address, Transport::Quic, false, trusting(&device)).unwrap();
     let (connections, _) = parts(&outcome);
     assert_eq!((outcome.valid, outcome.lost, connections.lost["stream"]), (75, 25, 25));
 }
@@ -170,14 +142,14 @@ fn a_server_of_another_protocol_loses_the_queries_with_the_reason_on_each_transp
     for transport in BOTH {
         let change = |config: &mut rustls::ServerConfig| config.alpn_protocols = vec![b"other".to_vec()];
         let device = MultiplexedDevice::start(transport, change, right);
-        let outcome = run(&device, transport, true, trusting(&device)).unwrap();
+        let outcome = run(device.address, transport, true, trusting(&device)).unwrap();
         let (connections, tls) = parts(&outcome);
         assert_eq!((outcome.lost, connections.established, connections.lost["tls"]), (100, 0, 100));
         assert_eq!(tls.failed.values().sum::<u64>(), 100, "{tls:?}");
     }
     // A server that takes no part in ALPN may speak HTTP/1.1.
     let device = MultiplexedDevice::start(Transport::Https, |config| config.alpn_protocols.clear(), right);
-    let outcome = run(&device, Transport::Https, true, trusting(&device)).unwrap();
+    let outcome = run(device.address, Transport::Https, true, trusting(&device)).unwrap();
     let (_, tls) = parts(&outcome);
     assert_eq!(tls.failed["the server did not choose HTTP/2 (ALPN h2)"], 100);
 }
@@ -186,9 +158,9 @@ fn a_server_of_another_protocol_loses_the_queries_with_the_reason_on_each_transp
 fn a_certificate_that_does_not_fit_ends_a_load_over_https_or_quic_at_once() {
     for transport in BOTH {
         let device = MultiplexedDevice::start(transport, |_| (), right);
-        let tls = TlsOptions { name: Some("other.test".into()), ..tls_trusting(&device) };
+        let tls = TlsOptions { name: Some("other.test".into()), ..tls::trusting(&device.ca) };
         let options = LoadOptions { tls, ..LoadOptions::default() };
-        let refused = run(&device, transport, false, options).unwrap_err().to_string();
+        let refused = run(device.address, transport, false, options).unwrap_err().to_string();
         assert!(refused.contains("--tls-name NAME") && refused.contains("other.test"), "{refused}");
     }
 }
@@ -199,8 +171,7 @@ fn a_closed_port_refuses_queries_over_https() {
     let options = trusting(&device);
     let mut order = Load { transport: Transport::Https, ..order("127.0.0.9:1".parse().unwrap(), 400.0, 250) };
     order.lanes.connection_per_query = true;
-    let outcome =
-        run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap().0;
+    let outcome = device::run(&order, &options).unwrap().0;
     assert_eq!((outcome.connection_refused, outcome.lost), (100, 0));
     assert_eq!(parts(&outcome).0.refused, 100);
 }
@@ -208,7 +179,7 @@ fn a_closed_port_refuses_queries_over_https() {
 #[test]
 fn early_data_over_https_is_refused_with_the_remedy() {
     let device = MultiplexedDevice::start(Transport::Https, |_| (), right);
-    let tls = TlsOptions { early_data: true, ..tls_trusting(&device) };
-    let refused = run(&device, Transport::Https, true, LoadOptions { tls, ..LoadOptions::default() });
+    let tls = TlsOptions { early_data: true, ..tls::trusting(&device.ca) };
+    let refused = run(device.address, Transport::Https, true, LoadOptions { tls, ..LoadOptions::default() });
     assert!(refused.unwrap_err().to_string().contains("--transport tls or quic"));
 }

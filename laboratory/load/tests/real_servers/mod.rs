@@ -1,13 +1,12 @@
 //! Loads on the servers of Debian: dnsdist over TLS and HTTPS, Unbound over TLS.
 
 use crate::device::stream::{self, StreamDevice};
-use crate::device::{Device, Query, Reply, assert_verdict, order};
+use crate::device::{self, Device, Query, Reply, assert_verdict, order};
 use kit::{Folder, Killed, free_port};
 use measure::order::{Load, Transport};
 use measure::outcome::{Outcome, Verdict};
-use sixfold_load::{HttpOptions, LoadOptions, NoCompanion, QueryList, TlsOptions, run_with};
+use sixfold_load::{HttpOptions, LoadOptions, QueryList, TlsOptions};
 use std::net::{SocketAddr, TcpStream};
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -61,7 +60,7 @@ fn run(port: u16, transport: Transport, is_cold: bool, options: LoadOptions, fol
     let ca = Some(folder.join("cert.pem"));
     let tls = TlsOptions { ca, name: Some("dns.test".into()), resume: is_cold, ..TlsOptions::default() };
     let options = LoadOptions { tls, ..options };
-    run_with(&order, &options, None::<&mut NoCompanion>, |_| ControlFlow::Continue(())).unwrap().0
+    device::run(&order, &options).unwrap().0
 }
 
 #[test]

@@ -5,10 +5,8 @@
 //! sentence that the experiment tests, with what would refute it; one that does not hold fails the experiment.
 
 mod interval;
-mod papers;
 
 pub use interval::{binomial_range, mean_interval, median_interval, proportion_interval};
-pub use papers::{AUTHORITIES, MTD64, MTD64_NG, PAPERS, Paper, TOTD, TTCP};
 
 use crate::run::Environment;
 use serde::{Deserialize, Serialize};

@@ -1,196 +1,17 @@
 //! Plans as written: every key is optional, unknown keys are errors, and profiles supply the defaults.
 
 use super::{
-    Authority, Correctness, Device, Names, Plan, Prefix, Restart, Search, SourceAddresses, Span, Sweep,
-    Tester, TesterHost, Trial,
+    AuthorityDraft, CorrectnessDraft, DeviceDraft, GridDraft, NamesDraft, Plan, Restart, Search, SearchDraft,
+    SearchMethod, Span, Sweep, SweepDraft, TesterDraft, TrialDraft,
 };
-use crate::name_range::NameRange;
-use crate::order::{Lanes, Transport, Validity};
+use crate::order::Validity;
 use crate::run::{Bisection, Cell};
 use serde::Deserialize;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 /// The procedures: that of RFC 8219 with this laboratory's search, and that of Lencse and Bakai's publications.
 pub const PROCEDURES: [&str; 2] = ["rfc8219", "lencse2017"];
-
-/// Method of the searches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SearchMethod {
-    /// Doubling, then geometric bisection to a relative precision.
-    #[default]
-    Geometric,
-    /// The papers' bisection from `low` to `max` until the ends are `width` apart.
-    Bisection,
-}
-
-/// Defines drafts: structs of optional keys that can be laid over each other.
-macro_rules! drafts {
-    ($($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* })*) => {
-        $(
-            $(#[$doc])*
-            #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-            #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-            pub struct $name { $($(#[$field_doc])* pub $field: Option<$kind>,)* }
-
-            impl $name {
-                /// This draft where it has a value, otherwise `below`.
-                pub fn over(self, below: $name) -> $name {
-                    $name { $($field: self.$field.or(below.$field),)* }
-                }
-            }
-        )*
-    };
-}
-
-drafts! {
-    /// `[trial]`
-    TrialDraft {
-        /// Time of measured sending.
-        duration: Span,
-        /// Timeout: a later reply is late.
-        timeout: Span,
-        /// Pause after each trial.
-        pause: Span,
-        /// Unmeasured load before each trial.
-        warm_up: Span,
-        /// Rule by which a reply is valid.
-        validity: Validity,
-    }
-    /// `[search]`
-    SearchDraft {
-        /// Number of searches for each cell.
-        repetitions: u32,
-        /// Method of the searches.
-        method: SearchMethod,
-        /// Lower end of a bisection, in queries per second.
-        low: f64,
-        /// Distance of its ends at which a bisection ends, in queries per second.
-        width: f64,
-        /// The first rate, in queries per second.
-        start: f64,
-        /// The highest rate, in queries per second.
-        max: f64,
-        /// Relative width at which the search ends.
-        precision: f64,
-        /// True if failures are also confirmed, in addition to the strict result.
-        confirm: bool,
-        /// Points of the curve, as multiples of the result.
-        curve: Vec<f64>,
-        /// The margin of the self-test.
-        delta: f64,
-        /// Goals of the loss ratio beside zero loss.
-        loss_goals: Vec<f64>,
-    }
-    /// `[names]`
-    NamesDraft {
-        /// Range of the queried names.
-        window: NameRange,
-        /// Zone of the names.
-        zone: String,
-        /// TTL of all records, in seconds.
-        ttl: u32,
-        /// The DNS64 prefix.
-        prefix: Prefix,
-        /// Number of addresses of each name.
-        addresses: u16,
-        /// Number of CNAME records before the addresses.
-        cname_depth: u16,
-        /// Seed of all random choices.
-        seed: u64,
-    }
-    /// `[grid]`
-    GridDraft {
-        /// Shares of names with AAAA records.
-        aaaa: Vec<f64>,
-        /// Shares of queries for cached names.
-        cached: Vec<f64>,
-    }
-    /// `[sweep]`
-    SweepDraft {
-        /// The parameter.
-        parameter: String,
-        /// Its values.
-        values: Vec<String>,
-    }
-    /// `[correctness]`
-    CorrectnessDraft {
-        /// Number of queried names.
-        names: u32,
-        /// A file of conformance cases.
-        conformance: String,
-    }
-    /// `[device]`
-    DeviceDraft {
-        /// The template.
-        template: String,
-        /// Path of its program.
-        program: String,
-        /// A command line with placeholders.
-        command: Vec<String>,
-        /// Its address.
-        address: SocketAddr,
-        /// Its process ID, if it is already running.
-        pid: u32,
-        /// Its cores.
-        cores: String,
-        /// Its threads.
-        workers: u16,
-        /// Lines appended to its configuration.
-        options: Vec<String>,
-        /// Files for its folder: name and text, with placeholders.
-        files: BTreeMap<String, String>,
-        /// True if it keeps its own defaults for buffers and limits.
-        as_shipped: bool,
-        /// Times at which it is restarted.
-        restart: Restart,
-        /// Command that reaches its host.
-        host: Vec<String>,
-    }
-    /// `[tester]`
-    TesterDraft {
-        /// Command that reaches its host.
-        host: Vec<String>,
-        /// Its cores.
-        cores: Vec<u16>,
-        /// Sending threads.
-        senders: u16,
-        /// Receiving threads.
-        receivers: u16,
-        /// Source ports of each sending thread.
-        ports: u16,
-        /// Source addresses.
-        sources: Vec<SourceAddresses>,
-        /// Number of consecutive queries that leave from one port.
-        group: u16,
-        /// Number of queries that are due at the same instant.
-        burst: u32,
-        /// True if sending threads busy-wait.
-        spin: bool,
-        /// Transport of the queries to the device.
-        transport: Transport,
-        /// Connections of each sending thread, for transports that keep them open.
-        connections: u16,
-        /// Further hosts that send parts of each load.
-        more: Vec<TesterHost>,
-        /// True if the source ports take their turns in a pseudorandom order.
-        random_ports: bool,
-    }
-    /// `[authority]`
-    AuthorityDraft {
-        /// Command that reaches its host.
-        host: Vec<String>,
-        /// Its address.
-        address: SocketAddr,
-        /// True if it is already running.
-        external: bool,
-        /// Its cores.
-        cores: Vec<u16>,
-    }
-}
 
 /// A plan as written.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -359,7 +180,7 @@ impl Draft {
             procedure,
             trial: draft.trial.finish(),
             search: draft.search.finish()?,
-            names: draft.names.finish()?,
+            names: draft.names.finish(),
             cells: cells(&draft.grid)?,
             sweep: sweep(draft.sweep)?,
             correctness: draft.correctness.finish(),
@@ -370,20 +191,6 @@ impl Draft {
         };
         plan.check()?;
         Ok(plan)
-    }
-}
-
-// The sections of a complete plan, with the defaults for the keys that neither plan nor profile has.
-
-impl TrialDraft {
-    fn finish(self) -> Trial {
-        Trial {
-            duration: self.duration.unwrap_or(Span(Duration::from_secs(60))),
-            timeout: self.timeout.unwrap_or(Span(Duration::from_secs(1))),
-            pause: self.pause.unwrap_or(Span(Duration::from_secs(10))),
-            warm_up: self.warm_up.unwrap_or(Span(Duration::ZERO)),
-            validity: self.validity.unwrap_or_default(),
-        }
     }
 }
 
@@ -416,84 +223,6 @@ impl SearchDraft {
             certify: true,
             loss_goals,
         })
-    }
-}
-
-impl NamesDraft {
-    fn finish(self) -> Result<Names, PlanError> {
-        Ok(Names {
-            window: match self.window {
-                Some(window) => window,
-                // Without loopback, multicast or reserved addresses, which servers may leave out.
-                None => NameRange::new([1, 0, 0, 0].into(), [126, 255, 255, 255].into())
-                    .ok_or_else(|| PlanError("the name range is empty".to_owned()))?,
-            },
-            zone: self.zone.unwrap_or_else(|| "dns64perf.test".to_owned()),
-            ttl: self.ttl.unwrap_or(3600),
-            // Within the block of RFC 5180 section 8, to which RFC 8219 section 14 refers.
-            prefix: self
-                .prefix
-                .unwrap_or(Prefix { address: Ipv6Addr::new(0x2001, 2, 0, 0x64, 0, 0, 0, 0), length: 96 }),
-            addresses: self.addresses.unwrap_or(1),
-            cname_depth: self.cname_depth.unwrap_or(0),
-            seed: self.seed.unwrap_or(1),
-        })
-    }
-}
-
-impl CorrectnessDraft {
-    fn finish(self) -> Correctness {
-        Correctness { names: self.names.unwrap_or(500), conformance: self.conformance.unwrap_or_default() }
-    }
-}
-
-impl DeviceDraft {
-    fn finish(self) -> Device {
-        Device {
-            template: self.template.unwrap_or_default(),
-            program: self.program.unwrap_or_default(),
-            command: self.command.unwrap_or_default(),
-            address: self.address,
-            pid: self.pid,
-            cores: self.cores.unwrap_or_default(),
-            workers: self.workers.unwrap_or(1),
-            options: self.options.unwrap_or_default(),
-            files: self.files.unwrap_or_default(),
-            as_shipped: self.as_shipped.unwrap_or(false),
-            restart: self.restart.unwrap_or_default(),
-            host: self.host.unwrap_or_default(),
-        }
-    }
-}
-
-impl TesterDraft {
-    fn finish(self) -> Tester {
-        Tester {
-            host: self.host.unwrap_or_default(),
-            cores: self.cores.unwrap_or_default(),
-            senders: self.senders.unwrap_or(0),
-            receivers: self.receivers,
-            ports: self.ports.unwrap_or(16),
-            sources: self.sources.unwrap_or_default().into_iter().flat_map(|it| it.0).collect(),
-            group: self.group.unwrap_or(1),
-            burst: self.burst.unwrap_or(1),
-            spin: self.spin.unwrap_or(false),
-            transport: self.transport.unwrap_or_default(),
-            connections: self.connections.unwrap_or(Lanes::default().connections),
-            more: self.more.unwrap_or_default(),
-            random_ports: self.random_ports.unwrap_or(false),
-        }
-    }
-}
-
-impl AuthorityDraft {
-    fn finish(self) -> Authority {
-        Authority {
-            host: self.host.unwrap_or_default(),
-            address: self.address,
-            external: self.external.unwrap_or(false),
-            cores: self.cores.unwrap_or_default(),
-        }
     }
 }
 

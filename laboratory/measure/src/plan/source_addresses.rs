@@ -54,6 +54,17 @@ impl FromStr for SourceAddresses {
     }
 }
 
+/// The entries of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct SourceList(Vec<SourceAddresses>);
+
+impl From<SourceList> for Vec<IpAddr> {
+    fn from(list: SourceList) -> Vec<IpAddr> {
+        list.0.into_iter().flat_map(|entry| entry.0).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

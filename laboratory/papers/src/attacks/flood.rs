@@ -94,7 +94,6 @@ fn cookie_for(site: &mut Site, address: SocketAddr) -> Proof {
     }
     let segment = ttcp::Segment {
         options: ttcp::Options { fast_open: Some(FastOpenOption::Request), ..ttcp::Options::default() },
-        fin: false,
         ..request(address)
     };
     site.network.server.on_packet(site.network.now, &segment.write());
@@ -119,17 +118,10 @@ fn cookie_for(site: &mut Site, address: SocketAddr) -> Proof {
 /// A SYN of the attacker.
 fn request(source: SocketAddr) -> ttcp::Segment<'static> {
     ttcp::Segment {
-        source,
-        destination: crate::network::server(),
         seq: ttcp::Serial(1),
-        ack: None,
         syn: true,
-        fin: false,
-        rst: false,
-        psh: false,
         window: 65_535,
-        options: ttcp::Options::default(),
-        payload: &[],
+        ..ttcp::Segment::between(source, crate::network::server())
     }
 }
 

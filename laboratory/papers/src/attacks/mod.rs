@@ -171,18 +171,15 @@ fn forged_syn(source: SocketAddr, proof: Proof, octets: usize) -> Vec<u8> {
         Proof::Cookie(cookie) => Options { fast_open: Some(FastOpenOption::Cookie(cookie)), ..options },
     };
     Segment {
-        source,
-        destination: server(),
         seq: Serial(12_345),
-        ack: None,
         syn: true,
         // Fast Open sends no FIN with the SYN.
         fin: matches!(proof, Proof::Count(_) | Proof::NewCount(_)),
-        rst: false,
         psh: octets > 0,
         window: 65_535,
         options,
         payload: &payload,
+        ..Segment::between(source, server())
     }
     .write()
 }

@@ -1,6 +1,6 @@
 //! The page of several runs: the results of all devices in one chart and one table.
 
-use super::{Figure, Frame, View, environment, overlay, scroll};
+use super::{Figure, Frame, KIND, View, environment, frame, overlay, scroll};
 use crate::chart::{Axis, Mark, Plot, Scale, legend};
 use crate::combined::{objections, shown, tables, warning};
 use crate::escape;
@@ -29,13 +29,11 @@ pub fn html(runs: &[Named]) -> String {
     );
     let names: Vec<&str> = runs.iter().map(|named| &*named.name).collect();
     let title = format!("DNS64 benchmark by RFC 8219: {}", and(&names));
-    Frame { title, header: header(runs), sections, footer, json }.html()
+    Frame { title, kind: KIND, header: header(runs), sections, footer, json }.html()
 }
 
 fn header(runs: &[Named]) -> String {
-    let mut out = String::from("<header><p class=\"kind\">DNS64 benchmark by RFC 8219 section 9");
-    put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
-    put!(out, "<h1>{} devices</h1><ul class=\"verdicts\">", runs.len());
+    let mut out = format!("<h1>{} devices</h1><ul class=\"verdicts\">", runs.len());
     for named in runs {
         put!(
             out,
@@ -51,18 +49,7 @@ fn header(runs: &[Named]) -> String {
             escape::html(&warning)
         );
     }
-    let objections = objections(runs);
-    if !objections.is_empty() {
-        out.push_str(
-            "<div class=\"warnings\" role=\"note\"><strong>Read this before relying on a number</strong><ul>",
-        );
-        for text in objections {
-            put!(out, "<li>{}</li>", escape::html(&text));
-        }
-        out.push_str("</ul></div>");
-    }
-    out.push_str("</header>\n");
-    out
+    out + &frame::warnings(&objections(runs))
 }
 
 fn results(runs: &[Named]) -> String {

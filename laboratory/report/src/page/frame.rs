@@ -4,10 +4,12 @@ use crate::escape;
 use crate::put;
 
 /// A page without its frame. The texts are HTML, except the title.
-pub(super) struct Frame {
+pub struct Frame {
     /// Title of the page, as plain text.
     pub title: String,
-    /// Header with the verdict.
+    /// Kind of the page, above the header.
+    pub kind: &'static str,
+    /// Content of the header, with the verdict.
     pub header: String,
     /// ID, title and body of each section.
     pub sections: Vec<(&'static str, &'static str, String)>,
@@ -29,8 +31,13 @@ impl Frame {
              <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the results</a>\n",
             include_str!("style.css")
         );
-        out.push_str(&self.header);
-        out.push_str("<nav aria-label=\"Sections\"><ul>");
+        put!(
+            out,
+            "<header><p class=\"kind\">{}<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>{}</header>\n\
+             <nav aria-label=\"Sections\"><ul>",
+            self.kind,
+            self.header
+        );
         for (id, title, _) in &self.sections {
             put!(out, "<li><a href=\"#{id}\">{title}</a></li>");
         }
@@ -46,4 +53,22 @@ impl Frame {
         put!(out, "<script>\n{}</script>\n</body>\n</html>\n", include_str!("script.js"));
         out
     }
+}
+
+/// Badges: class and text of each.
+pub fn badges(badges: &[(&str, String)]) -> String {
+    let items =
+        badges.iter().map(|(class, text)| format!("<li class=\"{class}\">{}</li>", escape::html(text)));
+    format!("<ul class=\"badges\">{}</ul>", items.collect::<String>())
+}
+
+/// Warnings before all numbers; nothing if there are none.
+pub(super) fn warnings(texts: &[String]) -> String {
+    if texts.is_empty() {
+        return String::new();
+    }
+    let items: String = texts.iter().map(|text| format!("<li>{}</li>", escape::html(text))).collect();
+    format!(
+        "<div class=\"warnings\" role=\"note\" id=\"warnings\"><strong>Read this before relying on a number</strong><ul>{items}</ul></div>"
+    )
 }

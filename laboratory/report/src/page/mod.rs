@@ -22,12 +22,15 @@ use crate::method;
 use crate::named::named;
 use crate::put;
 use crate::table::Table;
-use frame::Frame;
 use measure::run::Run;
 
 pub use combined::html as combined_html;
 pub use experiment::html as experiment_html;
+pub use frame::{Frame, badges};
 pub use overlay::files as combined_svg;
+
+/// Kind of the pages of runs.
+const KIND: &str = "DNS64 benchmark by RFC 8219 section 9";
 
 /// The whole page.
 pub fn html(run: &Run) -> String {
@@ -52,7 +55,7 @@ pub fn html(run: &Run) -> String {
         embedded_note(left_out)
     );
     let title = format!("{}: DNS64 benchmark by RFC 8219", run.device.title());
-    Frame { title, header: top::header(&view), sections, footer, json }.html()
+    Frame { title, kind: KIND, header: top::header(&view), sections, footer, json }.html()
 }
 
 /// Data of the sections.

@@ -1,6 +1,6 @@
 //! First screen of the page: the verdict, the objections against it, and the profile.
 
-use super::View;
+use super::{View, frame};
 use crate::escape::html;
 use crate::number;
 use crate::put;
@@ -10,9 +10,7 @@ use crate::warnings::gathered;
 /// The header of the page.
 pub(super) fn header(view: &View) -> String {
     let run = view.run;
-    let mut out = String::from("<header><p class=\"kind\">DNS64 benchmark by RFC 8219 section 9");
-    put!(out, "<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
-    put!(out, "<h1>{}</h1>", html(&run.device.title()));
+    let mut out = format!("<h1>{}</h1>", html(&run.device.title()));
     if let Some(group) = view.principal {
         let summary = &group.result.summary;
         put!(
@@ -42,9 +40,7 @@ pub(super) fn header(view: &View) -> String {
             "<div class=\"banner\" role=\"note\"><strong>A lower bound.</strong> A search ended at the highest permitted rate, or where no trial said anything about the device, so the true value is at least this figure.</div>",
         );
     }
-    out.push_str(&warnings(view));
-    out.push_str("</header>\n");
-    out
+    out + &frame::warnings(&gathered(run))
 }
 
 fn badges(view: &View) -> String {
@@ -82,25 +78,5 @@ fn badges(view: &View) -> String {
         ended => format!("{} to {ended}", run.started),
     };
     badges.push(("", time));
-    let mut out = String::from("<ul class=\"badges\">");
-    for (class, text) in badges {
-        put!(out, "<li class=\"{class}\">{}</li>", html(&text));
-    }
-    out.push_str("</ul>");
-    out
-}
-
-fn warnings(view: &View) -> String {
-    let warnings = gathered(view.run);
-    if warnings.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from(
-        "<div class=\"warnings\" role=\"note\"><strong>Read this before relying on a number</strong><ul>",
-    );
-    for text in warnings {
-        put!(out, "<li>{}</li>", html(&text));
-    }
-    out.push_str("</ul></div>");
-    out
+    frame::badges(&badges)
 }

@@ -3,6 +3,7 @@
 //! for dead.
 
 use super::protocol::Progress;
+use crate::background::Background;
 use crate::process;
 use ::authority::{PolledServer, Server, Settings, Zone, ZoneError};
 use load::{Companion, LoadError, LoadOptions, NoCompanion, TlsOptions};
@@ -14,9 +15,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::Ordering;
 
 /// The authority of an agent, if it has one.
 #[derive(Default)]
@@ -125,39 +124,27 @@ impl AgentAuthority {
     }
 }
 
-/// A polled authority that an idle thread serves.
-struct IdleThread {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<PolledServer>>,
-}
+/// A polled authority that an idle thread serves. Once it is dropped, the ports are free.
+struct IdleThread(Option<Background<PolledServer>>);
 
 impl IdleThread {
     fn new(turns: PolledServer) -> IdleThread {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut idle = IdleThread { stop, thread: None };
+        let mut idle = IdleThread(None);
         idle.resume(turns);
         idle
     }
 
     /// Takes the authority from its thread for the duration of `use_it`.
     fn lend<T>(&mut self, use_it: impl FnOnce(&mut PolledServer) -> T) -> T {
-        let mut turns = self.pause();
+        // The thread is missing only here, which borrows all of `self`.
+        let mut turns = self.0.take().expect("the authority is with its thread").end();
         let result = use_it(&mut turns);
         self.resume(turns);
         result
     }
 
-    fn pause(&mut self) -> PolledServer {
-        self.stop.store(true, Ordering::Relaxed);
-        // The thread is missing only during `lend`, which borrows all of `self`.
-        let thread = self.thread.take().expect("the authority is with its thread");
-        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-
     fn resume(&mut self, mut turns: PolledServer) {
-        self.stop.store(false, Ordering::Relaxed);
-        let stop = Arc::clone(&self.stop);
-        self.thread = Some(thread::spawn(move || {
+        self.0 = Some(Background::start(move |stop| {
             while !stop.load(Ordering::Relaxed) {
                 if turns.poll() == 0 {
                     turns.wait(process::limits::POLL_INTERVAL);
@@ -165,16 +152,6 @@ impl IdleThread {
             }
             turns
         }));
-    }
-}
-
-impl Drop for IdleThread {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // The ports are free once the thread has ended.
-            let _ = thread.join();
-        }
     }
 }
 

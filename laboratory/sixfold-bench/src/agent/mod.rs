@@ -78,10 +78,6 @@ impl Agent {
                 Ok(addresses) => Reply::Serving { addresses },
                 Err(error) => refused(&error),
             },
-            Order::StopAuthority => {
-                self.authority = AgentAuthority::default();
-                Reply::Done
-            }
             Order::Counters => match self.authority.counters() {
                 Ok(counts) => Reply::Counters { counts },
                 Err(error) => refused(&error),

@@ -35,8 +35,6 @@ pub enum Order {
     },
     /// Start the authority with this zone, which replaces an earlier one.
     Authority(Authority),
-    /// Stop the authority.
-    StopAuthority,
     /// Report the number of the authority's answers so far, by kind.
     Counters,
     /// Run a load on a server.
@@ -79,23 +77,9 @@ pub enum Order {
 
 impl Order {
     /// Name of the order in messages.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Order::Hello { .. } => "hello",
-            Order::Environment { .. } => "environment",
-            Order::Authority(_) => "authority",
-            Order::StopAuthority => "stop-authority",
-            Order::Counters => "counters",
-            Order::Load(_) => "load",
-            Order::Abort => "abort",
-            Order::Start(_) => "start",
-            Order::Attach(_) => "attach",
-            Order::Usage { .. } => "usage",
-            Order::Sockets { .. } => "sockets",
-            Order::Log { .. } => "log",
-            Order::Stop { .. } => "stop",
-            Order::Quit => "quit",
-        }
+    pub fn name(&self) -> String {
+        let tagged = serde_json::to_value(self).unwrap_or_default();
+        tagged["order"].as_str().unwrap_or("order").to_owned()
     }
 }
 
@@ -133,7 +117,7 @@ pub enum Reply {
     Sockets(Participant),
     /// To [`Order::Log`] and [`Order::Stop`].
     Log(DeviceLog),
-    /// To [`Order::StopAuthority`] and [`Order::Quit`].
+    /// To [`Order::Quit`].
     Done,
     /// To any order that the agent could not carry out.
     Refused {

@@ -1,6 +1,6 @@
 //! `sixfold-bench lab`: the experiments of the published papers.
 
-use crate::lab::catalog::{self, EXPERIMENTS, Entry};
+use crate::lab::catalog::{self, About, EXPERIMENTS, Entry};
 use crate::lab::context::{Context, LabOptions};
 use crate::lab::{self, output, programs};
 use clap::Args;
@@ -82,7 +82,7 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
         (Some(entry), Some(out)) if !arguments.list => (entry, out),
         // Without --list, the command line has both.
         (entry, _) => {
-            print!("{}", list(entry.map_or(EXPERIMENTS, std::slice::from_ref)));
+            print!("{}", list(entry.map_or(&EXPERIMENTS[..], std::slice::from_ref)));
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -114,16 +114,10 @@ pub fn run(arguments: &LabArguments) -> Result<ExitCode, String> {
 
 /// The experiments as text: name, question, paper and part, durations.
 fn list(entries: &[Entry]) -> String {
-    if entries.is_empty() {
-        return "This program was built without experiments.\n".to_owned();
-    }
     let mut text = String::new();
-    for Entry { name, title, paper, part, takes: (whole, quick), needs_root, .. } in entries {
-        let root = if *needs_root { "; needs root" } else { "" };
-        text += &format!(
-            "{name}\n    {title}\n    {} paper, {part}\n    {whole}; {quick} with --quick{root}\n",
-            paper.short
-        );
+    for Entry { name, about: About { title, paper, part, takes: (whole, quick), .. }, .. } in entries {
+        text +=
+            &format!("{name}\n    {title}\n    {paper} paper, {part}\n    {whole}; {quick} with --quick\n");
     }
     text
 }
@@ -135,15 +129,5 @@ fn summarize(record: &Experiment) {
     }
     for warning in &record.warnings {
         println!("warning: {warning}");
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_without_experiments_says_so() {
-        assert_eq!(list(&[]), "This program was built without experiments.\n");
     }
 }

@@ -3,6 +3,7 @@
 //! servers. The cases themselves, and the player, are in `conform`.
 
 mod dialects;
+mod page;
 mod scorecard;
 mod servers;
 

@@ -1,11 +1,8 @@
 //! Scorecard of conformance cases: requirements that hold, a table of cases by RFC section and level, the cases that failed,
-//! the reasons why others did not apply, and how the result came about. As text for a terminal, as JSON, and as the
-//! content of a page.
+//! the reasons why others did not apply, and how the result came about. As text for a terminal and as JSON; `page.rs` has the page.
 
 use conform::score::{Levels, Standing, Standings, Tally};
 use conform::{Case, Level, Outcome, Played, Requirements, Score};
-use report::conformance::{FailedCase, Page};
-use report::table::Table;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -15,10 +12,10 @@ use std::fmt::Write as _;
 pub(super) const SCHEMA: u32 = 2;
 
 /// Levels that RFCs have.
-const RFC_LEVELS: [Level; 3] = [Level::Must, Level::Should, Level::May];
+pub(super) const RFC_LEVELS: [Level; 3] = [Level::Must, Level::Should, Level::May];
 
 /// Levels in the order of the table.
-const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local];
+pub(super) const LEVELS: [Level; 4] = [Level::Must, Level::Should, Level::May, Level::Local];
 
 /// How a result came about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,80 +162,8 @@ impl Scorecard {
         format!("{whole:#}\n")
     }
 
-    /// The scorecard as a page.
-    pub fn page(&self) -> String {
-        let score = self.score();
-        let mut head = vec!["section".to_owned()];
-        for level in LEVELS {
-            head.extend(["passed", "failed", "n/a"].map(|what| format!("{level} {what}")));
-        }
-        let mut table = Table { head, names: 1, ..Table::new("Cases by RFC section and level", 1, &[]) };
-        let row = |name: String, levels: &Levels| {
-            let numbers = LEVELS.map(|level| tally(levels, level));
-            let numbers = numbers.into_iter().flat_map(|it| [it.passed, it.failed, it.not_applicable]);
-            let numbers = numbers.map(|number| if number == 0 { "·".to_owned() } else { number.to_string() });
-            std::iter::once(name).chain(numbers).collect::<Vec<_>>()
-        };
-        table.rows.extend(score.sections.iter().map(|(citation, levels)| row(citation.to_string(), levels)));
-        table.rows.push(row("all".to_owned(), &score.levels));
-        let mut requirements =
-            Table::new("Requirements by level", 1, &["level", "hold", "partly", "fail", "not played"]);
-        for level in RFC_LEVELS {
-            let Standings { hold, partly, fail, not_played } = score.standings(level);
-            let numbers = [hold, partly, fail, not_played].map(|number| number.to_string());
-            requirements.row(std::iter::once(level.to_string()).chain(numbers));
-        }
-        let mut reasons = Table::new("Why cases were not played", 1, &["reason", "cases"]);
-        for (reason, number) in &score.reasons {
-            reasons.row([reason.clone(), number.to_string()]);
-        }
-        let none = Vec::new();
-        let configured = self.configured.iter().chain(std::iter::repeat(&none));
-        let (mut failed, mut remarked) = (Vec::new(), Vec::new());
-        for ((case, played), configured) in self.cases.iter().zip(&self.results).zip(configured) {
-            let (list, differences) = match &played.outcome {
-                Outcome::Failed { differences } => (&mut failed, differences),
-                Outcome::Remarked { remarks } => (&mut remarked, remarks),
-                _ => continue,
-            };
-            list.push(FailedCase {
-                id: case.id.clone(),
-                level: played.level.to_string(),
-                citation: case.rfc.clone(),
-                source: case.source.clone(),
-                question: first_question(case).unwrap_or_default(),
-                differences: differences.clone(),
-                configuration: configured.clone(),
-                notes: case.notes.clone(),
-            });
-        }
-        let Circumstances { date, command, host, configuration } = &self.circumstances;
-        let host: Vec<String> = host.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        let facts = [
-            ("Version", self.version.clone()),
-            ("Cases", self.suite.clone()),
-            ("Made by", self.tool.clone()),
-            ("Date", date.clone()),
-            ("Command", command.clone()),
-            ("Host", host.join("; ")),
-        ];
-        report::conformance::html(&Page {
-            device: self.device.clone(),
-            facts: facts.map(|(name, value)| (name.to_owned(), value)).to_vec(),
-            verdict: summary_sentence(&score),
-            holds: score.holds(),
-            score: table,
-            requirements,
-            broken: self.broken_requirements(&score),
-            reasons,
-            failed,
-            remarked,
-            configuration: configuration.iter().map(|(name, text)| (name.clone(), text.clone())).collect(),
-        })
-    }
-
     /// Requirements with a failed case of level MUST or SHOULD, one a line.
-    fn broken_requirements(&self, score: &Score) -> Vec<String> {
+    pub(super) fn broken_requirements(&self, score: &Score) -> Vec<String> {
         let mut lines = Vec::new();
         for (requirement, levels) in &score.requirements {
             for level in [Level::Must, Level::Should] {
@@ -262,7 +187,7 @@ impl Scorecard {
     }
 }
 
-fn tally(levels: &Levels, level: Level) -> Tally {
+pub(super) fn tally(levels: &Levels, level: Level) -> Tally {
     levels.get(&level).copied().unwrap_or_default()
 }
 
@@ -279,7 +204,7 @@ fn row_cells(levels: &Levels) -> String {
 }
 
 /// The result in a sentence.
-fn summary_sentence(score: &Score) -> String {
+pub(super) fn summary_sentence(score: &Score) -> String {
     let level = |level: Level| {
         let tally = score.level(level);
         (tally.played() > 0).then(|| format!("{} of {} {level}", tally.passed, tally.played()))
@@ -307,7 +232,7 @@ fn summary_sentence(score: &Score) -> String {
 }
 
 /// The first question of a case.
-fn first_question(case: &Case) -> Option<String> {
+pub(super) fn first_question(case: &Case) -> Option<String> {
     let step = case.steps().first()?;
     let further = match case.steps().len() {
         1 => String::new(),
@@ -455,5 +380,8 @@ mod tests {
         assert!(page.contains("&lt;it&gt;") && page.contains("expected &lt;NOERROR&gt;"), "{page}");
         assert!(!page.contains("<it>") && !page.contains("<s>"), "{page}");
         assert!(page.contains("RFC 6147 5.1.2") && page.contains("no option for x"));
+        assert!(page.contains("Cases: built-in cases"), "{page}");
+        let unknown = Scorecard { suite: String::new(), ..scorecard() }.page();
+        assert!(!unknown.contains("Cases: "), "{unknown}");
     }
 }

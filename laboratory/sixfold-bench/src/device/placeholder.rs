@@ -56,6 +56,18 @@ pub fn fill_options(settings: &Settings, folder: &Path) -> Result<Settings, Plac
 ///
 /// [`PlaceholderError`]: a word in braces is no placeholder.
 pub fn fill(text: &str, settings: &Settings, folder: &Path) -> Result<String, PlaceholderError> {
+    fill_with(text, |word| value(word, settings, folder))
+}
+
+/// Fills the placeholders of a text that have these values.
+///
+/// # Errors
+///
+/// [`PlaceholderError`]: a word in braces has no value.
+pub(crate) fn fill_with(
+    text: &str,
+    value: impl Fn(&str) -> Option<String>,
+) -> Result<String, PlaceholderError> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('{') {
@@ -68,7 +80,7 @@ pub fn fill(text: &str, settings: &Settings, folder: &Path) -> Result<String, Pl
             continue;
         }
         let (word, after) = (&rest[..end], &rest[end + 1..]);
-        filled.push_str(&value(word, settings, folder).ok_or_else(|| PlaceholderError(word.to_owned()))?);
+        filled.push_str(&value(word).ok_or_else(|| PlaceholderError(word.to_owned()))?);
         rest = after;
     }
     filled.push_str(rest);

@@ -5,35 +5,67 @@ use super::context::{Context, LabOptions};
 use super::mtd64::devices::{PAPER_PROGRAMS, TOTD_PROGRAMS};
 use super::pacing::tools::TOOLS;
 use crate::device::NAMES;
-use measure::experiment::{AUTHORITIES, Experiment, MTD64, MTD64_NG, Paper, PaperReference, TOTD, TTCP};
+use measure::experiment::{Experiment, PaperReference};
+use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::LazyLock;
+
+/// What an experiment does.
+type Function = fn(&mut Context) -> Result<(), String>;
 
 /// An experiment.
 pub struct Entry {
     /// Name on the command line.
     pub name: &'static str,
-    /// One line: the question of the experiment.
-    pub title: &'static str,
-    /// The paper.
-    pub paper: Paper,
-    /// Repeated figures and tables, such as `Table 1`.
-    pub part: &'static str,
-    /// Duration on a machine with 2 cores, in words: whole, and with `--quick`.
-    pub takes: (&'static str, &'static str),
-    /// True if it needs root: network namespaces and TUN interfaces.
-    pub needs_root: bool,
-    /// Devices and programs that the user may choose.
-    pub subjects: Subjects,
-    /// True if it takes `--duration`.
-    pub has_duration: bool,
     /// The experiment.
-    pub run: fn(&mut Context) -> Result<(), String>,
+    pub run: Function,
+    /// Authors, title and year of the paper.
+    citation: String,
+    /// What `experiments.toml` says of it.
+    pub about: About,
+}
+
+/// An experiment in `experiments.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    /// One line: the question of the experiment.
+    pub title: String,
+    /// Short name of the paper.
+    pub paper: String,
+    /// Repeated figures and tables, such as `Table 1`.
+    pub part: String,
+    /// Duration on a machine with 2 cores, in words: whole, and with `--quick`.
+    pub takes: (String, String),
+    /// Devices and programs that the user may choose.
+    #[serde(default)]
+    subjects: Subjects,
+    /// True if it takes `--duration`.
+    #[serde(default)]
+    has_duration: bool,
+}
+
+/// `experiments.toml`.
+#[derive(Deserialize)]
+struct Described {
+    /// Citations of the papers by short name.
+    papers: BTreeMap<String, String>,
+    experiments: BTreeMap<String, About>,
+}
+
+impl Described {
+    fn read() -> Described {
+        toml::from_str(include_str!("experiments.toml")).expect("a test reads this file")
+    }
 }
 
 /// Names that `--device` and `--program` of an experiment may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subjects {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Subjects {
     /// Nothing: it has no device, or one of its own.
+    #[default]
     None,
     /// `--program sixfold=PATH`.
     Sixfold,
@@ -89,22 +121,22 @@ impl Entry {
             }
         };
         for (name, _) in &options.programs {
-            let known = self.subjects.programs();
+            let known = self.about.subjects.programs();
             if !known.contains(&name.as_str()) {
                 return Err(unknown("--program", name, known));
             }
         }
         for name in &options.devices {
-            let known = self.subjects.devices();
+            let known = self.about.subjects.devices();
             if !known.contains(&name.as_str()) {
                 return Err(unknown("--device", name, known));
             }
         }
-        if options.zone_bits.is_some() && self.subjects != Subjects::Authorities {
+        if options.zone_bits.is_some() && self.about.subjects != Subjects::Authorities {
             return Err(format!("--zone-bits: {} has no zone of a size to choose", self.name));
         }
         match options.duration {
-            Some(_) if !self.has_duration => {
+            Some(_) if !self.about.has_duration => {
                 Err(format!("--duration: {} has a length of its own", self.name))
             }
             _ => Ok(()),
@@ -113,7 +145,7 @@ impl Entry {
 
     /// Adds the programs that the experiment is about to its options, but for those that `--program` gave.
     pub fn take(&self, options: &mut LabOptions, found: Vec<(String, PathBuf)>) {
-        let known = self.subjects.programs();
+        let known = self.about.subjects.programs();
         let is_new = |name: &str| !options.programs.iter().any(|(given, _)| given == name);
         let taken: Vec<_> =
             found.into_iter().filter(|(name, _)| known.contains(&name.as_str()) && is_new(name)).collect();
@@ -124,192 +156,42 @@ impl Entry {
     pub fn heading(&self) -> Experiment {
         Experiment {
             name: self.name.to_owned(),
-            title: self.title.to_owned(),
-            paper: PaperReference { citation: self.paper.citation.to_owned(), part: self.part.to_owned() },
+            title: self.about.title.clone(),
+            paper: PaperReference { citation: self.citation.clone(), part: self.about.part.clone() },
             ..Experiment::default()
         }
     }
 }
 
-/// All experiments, by paper.
-pub const EXPERIMENTS: &[Entry] = &[
-    Entry {
-        name: "ttcp-table1",
-        title: "How long do 1,000 queries in a row take over UDP, T/TCP, TCP and their successors?",
-        paper: TTCP,
-        part: "Table 1",
-        takes: ("17 minutes", "45 seconds"),
-        needs_root: false,
-        subjects: Subjects::Sixfold,
-        has_duration: false,
-        run: super::ttcp_table1::run,
-    },
-    Entry {
-        name: "ttcp-blocks",
-        title: "How long does TIME-WAIT keep connection blocks, with TCP and with T/TCP?",
-        paper: TTCP,
-        part: "Figure 5",
-        takes: ("3 minutes", "25 seconds"),
-        needs_root: false,
-        subjects: Subjects::None,
-        has_duration: false,
-        run: super::ttcp_blocks::run,
-    },
-    Entry {
-        name: "ttcp-loss",
-        title: "How many DNS queries fail over UDP, TCP and T/TCP where packets are lost?",
-        paper: TTCP,
-        part: "Figures 6 and 7",
-        takes: ("12 minutes", "25 seconds"),
-        needs_root: false,
-        subjects: Subjects::Templates,
-        has_duration: false,
-        run: super::ttcp_loss::run,
-    },
-    Entry {
-        name: "ttcp-completion",
-        title: "How long do successful DNS queries over UDP and T/TCP take where packets are lost?",
-        paper: TTCP,
-        part: "Figures 8 and 9",
-        takes: ("3 minutes", "10 seconds"),
-        needs_root: false,
-        subjects: Subjects::None,
-        has_duration: false,
-        run: super::ttcp_completion::run,
-    },
-    Entry {
-        name: "ttcp-fallback",
-        title: "How much do first contact and peers without T/TCP cost?",
-        paper: TTCP,
-        part: "Figure 4, sections 4.6 and 4.8",
-        takes: ("10 seconds", "10 seconds"),
-        needs_root: false,
-        subjects: Subjects::None,
-        has_duration: false,
-        run: super::ttcp_fallback::run,
-    },
-    Entry {
-        name: "ttcp-attacks",
-        title: "Which attacks work on T/TCP, and which of them does the cookie of TCP Fast Open stop?",
-        paper: TTCP,
-        part: "section 4.3, claims about security",
-        takes: ("2 minutes", "10 seconds"),
-        needs_root: false,
-        subjects: Subjects::None,
-        has_duration: false,
-        run: super::ttcp_attacks::run,
-    },
-    Entry {
-        name: "totd-load",
-        title: "How fast are TOTD, BIND and today's servers, and which IDs make TOTD stall for a minute?",
-        paper: TOTD,
-        part: "Tables I to IV and Figure 3",
-        takes: ("30 minutes", "25 seconds"),
-        needs_root: false,
-        subjects: Subjects::Totd,
-        has_duration: false,
-        run: super::totd::load,
-    },
-    Entry {
-        name: "totd-stability",
-        title: "Does a server answer in every second of a long constant load, with constant memory?",
-        paper: TOTD,
-        part: "the run over a night, section 4",
-        takes: ("20 minutes, or as long as --duration says for each server", "20 seconds"),
-        needs_root: false,
-        subjects: Subjects::Totd,
-        has_duration: true,
-        run: super::totd::stability,
-    },
-    Entry {
-        name: "mtd64-functions",
-        title: "Which functions and which faults do MTD64, mtd64-ng and today's servers have?",
-        paper: MTD64,
-        part: "Figures 8 to 14",
-        takes: ("1 minute", "5 seconds"),
-        needs_root: false,
-        subjects: Subjects::Papers,
-        has_duration: false,
-        run: super::mtd64::functions::run,
-    },
-    Entry {
-        name: "mtd64-speed",
-        title: "How long do 256 queries in a closed loop of 16 take, and how much CPU time does each?",
-        paper: MTD64,
-        part: "Table I",
-        takes: ("3 minutes", "10 seconds"),
-        needs_root: false,
-        subjects: Subjects::Papers,
-        has_duration: false,
-        run: super::mtd64::speed::run,
-    },
-    Entry {
-        name: "mtd64-overload",
-        title: "What do AAAA queries that nobody needs cost: threads, memory, and service to others?",
-        paper: MTD64,
-        part: "section VI, plans",
-        takes: ("3 minutes", "10 seconds"),
-        needs_root: false,
-        subjects: Subjects::Papers,
-        has_duration: false,
-        run: super::mtd64::overload::run,
-    },
-    Entry {
-        name: "mtd64-prices",
-        title: "How much do the order of the lookups, the cache and EDNS cost, one by one?",
-        paper: MTD64,
-        part: "section VI, plans",
-        takes: ("15 minutes", "20 seconds"),
-        needs_root: false,
-        subjects: Subjects::Papers,
-        has_duration: false,
-        run: super::mtd64::prices::run,
-    },
-    Entry {
-        name: "mtd64ng-threads",
-        title: "How does the highest rate without loss depend on the number of threads?",
-        paper: MTD64_NG,
-        part: "Tables 2 and 3, Figures 4 and 5",
-        takes: ("2 hours for a device", "15 seconds"),
-        needs_root: false,
-        subjects: Subjects::Papers,
-        has_duration: false,
-        run: super::mtd64::threads::run,
-    },
-    Entry {
-        name: "authorities",
-        title: "How fast are authoritative servers, and how much memory and time does a large zone take?",
-        paper: AUTHORITIES,
-        part: "Figures 3 to 12",
-        takes: ("25 minutes", "20 seconds"),
-        needs_root: false,
-        subjects: Subjects::Authorities,
-        has_duration: true,
-        run: super::authorities::run,
-    },
-    Entry {
-        name: "selftest",
-        title: "Is the tester fast enough, and does a search for a rate survive a transient failure?",
-        paper: MTD64_NG,
-        part: "section 4.3, Table 2",
-        takes: ("30 minutes", "2 minutes"),
-        needs_root: false,
-        subjects: Subjects::Templates,
-        has_duration: false,
-        run: super::selftest::run,
-    },
-    Entry {
-        name: "pacing",
-        title: "Does the tester keep its schedule, by the time stamps of a receiver's kernel?",
-        paper: AUTHORITIES,
-        part: "section 2.2: pace of dns64perf++, and the bound of 1 % of its script",
-        takes: ("4 minutes", "20 seconds"),
-        needs_root: false,
-        subjects: Subjects::Testers,
-        has_duration: true,
-        run: super::pacing::run,
-    },
+/// The functions of the experiments, by paper.
+const FUNCTIONS: [(&str, Function); 16] = [
+    ("ttcp-table1", super::ttcp_table1::run),
+    ("ttcp-blocks", super::ttcp_blocks::run),
+    ("ttcp-loss", super::ttcp_loss::run),
+    ("ttcp-completion", super::ttcp_completion::run),
+    ("ttcp-fallback", super::ttcp_fallback::run),
+    ("ttcp-attacks", super::ttcp_attacks::run),
+    ("totd-load", super::totd::load),
+    ("totd-stability", super::totd::stability),
+    ("mtd64-functions", super::mtd64::functions::run),
+    ("mtd64-speed", super::mtd64::speed::run),
+    ("mtd64-overload", super::mtd64::overload::run),
+    ("mtd64-prices", super::mtd64::prices::run),
+    ("mtd64ng-threads", super::mtd64::threads::run),
+    ("authorities", super::authorities::run),
+    ("selftest", super::selftest::run),
+    ("pacing", super::pacing::run),
 ];
+
+/// All experiments, by paper.
+pub static EXPERIMENTS: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+    let Described { papers, mut experiments } = Described::read();
+    let entry = |(name, run)| {
+        let about: About = experiments.remove(name).expect("a test finds every experiment");
+        Entry { name, run, citation: papers[&about.paper].clone(), about }
+    };
+    FUNCTIONS.map(entry).into()
+});
 
 /// The experiment of this name.
 ///
@@ -330,6 +212,14 @@ pub fn find(name: &str) -> Result<&'static Entry, String> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn every_described_experiment_has_a_function() {
+        let described: Vec<String> = Described::read().experiments.into_keys().collect();
+        let mut names: Vec<&str> = EXPERIMENTS.iter().map(|entry| entry.name).collect();
+        names.sort_unstable();
+        assert_eq!(names, described);
+    }
 
     fn refusal(experiment: &str, options: LabOptions) -> Option<String> {
         find(experiment).unwrap().check(&options).err()

@@ -1,7 +1,11 @@
 //! Context of an experiment: its options, its working folder, and the record that it fills.
 
 use crate::{clock, environment, signals};
-use measure::experiment::{Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA};
+use measure::experiment::{
+    Chart, Claim, Experiment, Figure, Note, Origin, Program, SCHEMA, median_interval, proportion_interval,
+};
+use measure::statistics::{median, sorted};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -133,9 +137,14 @@ impl Context {
         self.record.listings.push(Note { subject: subject.into(), text: text.into() });
     }
 
-    /// Adds a difference from the paper, with its reason.
+    /// Adds a difference from the paper, with its reason, if it depends on the run; the others are in `differences.toml`.
     pub fn difference(&mut self, subject: impl Into<String>, text: impl Into<String>) {
         self.record.differences.push(Note { subject: subject.into(), text: text.into() });
+    }
+
+    /// Adds the differences of an experiment, or of one of its parts, that no option changes.
+    pub fn differences_of(&mut self, part: &str) {
+        self.record.differences.extend(fixed_differences().remove(part).unwrap_or_default());
     }
 
     /// Adds a warning, once: a part that could not be measured here, or a doubtful number.
@@ -164,6 +173,16 @@ impl Context {
     }
 }
 
+/// The differences of `differences.toml`, by experiment or part.
+fn fixed_differences() -> BTreeMap<String, Vec<Note>> {
+    let mut all: BTreeMap<String, Vec<Note>> =
+        toml::from_str(include_str!("differences.toml")).expect("a test reads this file");
+    for note in all.values_mut().flatten() {
+        note.text = note.text.replace('\n', " ");
+    }
+    all
+}
+
 /// Lets a load go on until the user wants to stop.
 pub fn until_stopped(stop: &AtomicBool) -> impl Fn(&load::Progress) -> ControlFlow<()> {
     move |_| match stop.load(Ordering::Relaxed) {
@@ -183,5 +202,40 @@ pub fn figure(table: &str, row: &str, column: &str, value: f64, unit: &str, orig
         samples: 1,
         origin,
         ..Figure::default()
+    }
+}
+
+/// A share of trials in percent, with its interval.
+pub fn percent((hits, trials): (u64, u64)) -> (f64, Option<(f64, f64)>) {
+    let interval = proportion_interval(hits, trials).map(|(low, high)| (100.0 * low, 100.0 * high));
+    (100.0 * hits as f64 / trials.max(1) as f64, interval)
+}
+
+/// A figure of a share of trials (hits, trials), without the paper's number.
+pub fn share(table: &str, row: &str, column: &str, trials: (u64, u64), origin: Origin) -> Figure {
+    let (value, interval) = percent(trials);
+    Figure { interval, samples: trials.1, ..figure(table, row, column, value, "%", origin) }
+}
+
+/// A figure of the median of measured values, without the paper's number. `seed`: of the resampling for its interval.
+pub fn median_figure(table: &str, row: &str, column: &str, values: &[f64], unit: &str, seed: u64) -> Figure {
+    let value = median(&sorted(values)).unwrap_or(f64::NAN);
+    let figure = figure(table, row, column, value, unit, Origin::Measured);
+    Figure { interval: median_interval(values, seed), samples: values.len() as u64, ..figure }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::catalog::EXPERIMENTS;
+
+    #[test]
+    fn every_difference_belongs_to_an_experiment() {
+        let all = fixed_differences();
+        for part in all.keys() {
+            let name = part.split('.').next();
+            assert!(EXPERIMENTS.iter().any(|entry| Some(entry.name) == name), "{part}");
+        }
+        assert!(all.values().flatten().all(|note| !note.text.is_empty() && !note.text.contains('\n')));
     }
 }

@@ -35,5 +35,6 @@ use measure::experiment::Experiment;
 pub fn run(entry: &catalog::Entry, mut context: Context) -> Result<Experiment, String> {
     let ended = (entry.run)(&mut context).and_then(|()| context.check_stop());
     ended.map_err(|error| format!("{}: {error}", entry.name))?;
+    context.differences_of(entry.name);
     Ok(context.finish())
 }

@@ -1,11 +1,9 @@
 //! `ttcp-completion`: the time that successful queries take over UDP and T/TCP on a link that loses packets (the paper on T/TCP
 //! for DNS, figures 8 and 9), with 500 ms of delay in each direction.
 
-use super::context::{Context, figure};
+use super::context::{Context, figure, share};
 use core::time::Duration;
-use measure::experiment::{
-    Chart, ChartAxis, ChartLine, Figure, Origin, Point, binomial_range, proportion_interval,
-};
+use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, binomial_range};
 use papers::loss::retry::{
     DJBDNS, GLIBC, POLICIES, SIXFOLD, SYSTEMD, TCP_TIMER, UNBOUND, share_within_retries,
 };
@@ -69,7 +67,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     add_quantiles(context, &series);
     add_charts(context, &series);
     add_claims(context, &series);
-    add_differences(context);
     Ok(())
 }
 
@@ -128,7 +125,13 @@ fn add_retry_classes(context: &mut Context, all: &[Series]) {
             let of_class: Vec<&Completed> =
                 series.completed.iter().filter(|query| query.retries == retries).collect();
             let (hits, trials) = (of_class.len() as u64, series.completed.len() as u64);
-            context.figure(share_figure(table, &row, &format!("{retries} retries"), hits, trials));
+            context.figure(share(
+                table,
+                &row,
+                &format!("{retries} retries"),
+                (hits, trials),
+                Origin::Virtual,
+            ));
             if let Some(query) = of_class.get(of_class.len() / 2) {
                 context.figure(Figure {
                     samples: hits,
@@ -144,17 +147,10 @@ fn add_retry_classes(context: &mut Context, all: &[Series]) {
             }
         }
         let (hits, trials) = series.within_retries(1);
-        context.figure(share_figure(table, &row, "at most 1 retry", hits, trials));
+        context.figure(share(table, &row, "at most 1 retry", (hits, trials), Origin::Virtual));
         let arithmetic = 100.0 * share_within_retries(loss, 3, 1);
         context.figure(figure(table, &row, "at most 1, arithmetic", arithmetic, "%", Origin::Arithmetic));
     }
-}
-
-/// A share with its interval, percent.
-fn share_figure(table: &str, row: &str, column: &str, hits: u64, trials: u64) -> Figure {
-    let interval = proportion_interval(hits, trials).map(|(low, high)| (100.0 * low, 100.0 * high));
-    let share = 100.0 * hits as f64 / trials.max(1) as f64;
-    Figure { samples: trials, interval, ..figure(table, row, column, share, "%", Origin::Virtual) }
 }
 
 /// Quantiles of the time of all policies and transports.
@@ -316,24 +312,5 @@ fn add_time_claims(context: &mut Context, all: &[Series]) {
         "a median that holds a retransmission or a handshake: 2 s or more",
         format!("{udp:.4} s and {ttcp:.4} s"),
         [udp, ttcp].iter().all(|&time| (1.0..1.01).contains(&time)),
-    );
-}
-
-/// Notes on what differs from the paper.
-fn add_differences(context: &mut Context) {
-    context.difference(
-        "Number of queries",
-        "The paper has 100 concurrent queries for each loss rate. Here the queries run in batches of 100 as well, and many \
-         batches make a point.",
-    );
-    context.difference(
-        "Direction of the delay",
-        "The paper gives its delay as 500 ms. This experiment takes 500 ms in each direction (see ttcp-loss), so that an answer \
-         comes 1 s after its query at the earliest.",
-    );
-    context.difference(
-        "Retransmissions of T/TCP",
-        "Client and server repeat segments on their own, so there are no retry classes of a query over T/TCP: the chart has the \
-         whole distribution.",
     );
 }

@@ -2,6 +2,7 @@
 
 use super::interface::ip;
 use super::namespace::Namespace;
+use crate::process::own_program;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
@@ -39,9 +40,15 @@ impl OwnNamespace {
         Ok(own)
     }
 
-    /// Path of the file that stands for the namespace, as `nsenter --net=PATH` takes it, while this process lives.
-    pub fn path(&self) -> String {
-        format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd())
+    /// Command that leads to an agent in the namespace.
+    ///
+    /// # Errors
+    ///
+    /// The file of this program is unknown.
+    pub fn prefix(&self) -> Result<Vec<String>, String> {
+        let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
+        let into = format!("--net=/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd());
+        Ok(["nsenter", &into, "--", &own.display().to_string()].map(str::to_owned).to_vec())
     }
 
     /// The namespace.

@@ -44,6 +44,52 @@ pub struct Both<T> {
     pub to_left: T,
 }
 
+impl Both<Achieved> {
+    /// Share of the packets of both directions that the link lost.
+    pub fn lost(&self) -> f64 {
+        let counts = [self.to_right.counts, self.to_left.counts];
+        let lost: u64 = counts.iter().map(|counts| counts.lost).sum();
+        let reached: u64 = counts.iter().map(|counts| counts.reached_line()).sum();
+        lost as f64 / reached.max(1) as f64
+    }
+}
+
+/// Sets the flag when it is dropped.
+struct StopGuard<'a>(&'a AtomicBool);
+
+impl Drop for StopGuard<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Runs `work` while packets move between the interfaces, with the same impairments in both directions. Returns the measurements of
+/// the link, too.
+///
+/// # Errors
+///
+/// The error of `work`, or the link has failed.
+pub fn during<T>(
+    [left, right]: [&SyncDevice; 2],
+    impairments: Impairments,
+    seed: u64,
+    work: impl FnOnce() -> Result<T, String>,
+) -> Result<(T, Both<Achieved>), String> {
+    let both = Both { to_right: impairments, to_left: impairments };
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let pump = scope.spawn(|| run(left, right, both, seed, None, &stop));
+        let result = {
+            // A panic in the work must end the pump, or the scope would wait for it.
+            let _end = StopGuard(&stop);
+            work()
+        };
+        let achieved = pump.join().map_err(|_| "the thread of the link has failed".to_owned())?;
+        let achieved = achieved.map_err(|error| format!("the link has failed: {error}"))?;
+        Ok((result?, achieved))
+    })
+}
+
 /// Moves packets until `stop` is set or `duration` is over. Returns what was achieved in each direction.
 ///
 /// # Errors

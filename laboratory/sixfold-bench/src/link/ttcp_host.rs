@@ -4,7 +4,7 @@
 //! The kernel has the other end of the interface, so its TCP talks with this one.
 
 use super::limits::{PACKET, PACKETS_PER_TURN, SLEEP_MS};
-use netem::Direction;
+use netem::{Direction, Impairments};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -29,6 +29,13 @@ impl TtcpHost {
     /// A host behind a link with these two directions.
     pub fn new(device: SyncDevice, stack: Stack, inbound: Direction, outbound: Direction) -> TtcpHost {
         TtcpHost { device, stack, inbound, outbound, start: Instant::now(), buffer: vec![0; PACKET] }
+    }
+
+    /// A host at the interface itself: nothing delays or loses its packets.
+    pub fn direct(device: SyncDevice, stack: Stack) -> TtcpHost {
+        // No impairment draws a number from the seed.
+        let direction = || Direction::new(Impairments::default(), 0);
+        TtcpHost::new(device, stack, direction(), direction())
     }
 
     /// Time of the host.

@@ -278,8 +278,7 @@ fn under_bursts(running: &Running, length: Duration) -> io::Result<Window> {
             next = (next + burst) % NAMES;
             outstanding += burst;
         }
-        let received =
-            client.receive(|message| answers += u64::from(names::check_reflected(message).is_ok()));
+        let received = client.receive(|message| answers += u64::from(names::sequence(message).is_some()));
         if received > 0 {
             outstanding = outstanding.saturating_sub(received as u64);
             latest = now;

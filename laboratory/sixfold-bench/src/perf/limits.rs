@@ -15,9 +15,6 @@ pub const SEGMENTS: usize = 16;
 /// Queries sent in one turn of the loop, so that a late sender still empties its sockets: 64 x 0.6 us = 40 us.
 pub const BURST: u64 = 64;
 
-/// Datagrams read from the socket of the authoritative server in one turn.
-pub const DRAIN: usize = 256;
-
 /// Receives of up to 32 datagrams from one socket of the client in one turn.
 pub const RECEIVES: usize = 8;
 
@@ -26,9 +23,6 @@ pub const LATE_TURN: Duration = Duration::from_millis(1);
 
 /// Sleep of the loop when nothing is due and nothing has arrived.
 pub const IDLE_SLEEP: Duration = Duration::from_micros(20);
-
-/// Receive and send buffers of the tester's sockets, in octets; the kernel's limit is 4 MiB by default here.
-pub const SOCKET_BUFFER: usize = 4 << 20;
 
 /// Outstanding queries in a closed loop: enough to keep a device busy, and few enough for the kernel's default receive
 /// buffer (212,992 octets, about 277 small datagrams), which a device keeps if this process may not raise it.

@@ -11,11 +11,11 @@ use crate::perf::device::Running;
 use crate::perf::limits;
 use crate::perf::names::{self, QUERY};
 use crate::perf::tester::Pace;
-use crate::perf::upstream::{SILENT, Upstream};
 use crate::sockets;
+use authority::{Faults, PolledServer, Settings, Zone};
 use measure::statistics::{percentile, sorted};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// Number of IDs of one port at most.
@@ -23,6 +23,10 @@ const IDS: usize = 1 << 16;
 
 /// First of the repeated names, in the order of addresses: 102.0.0.0.
 const POPULAR: u64 = 101 << 24;
+
+/// First of the names that the authoritative server never answers, 111.0.0.0, and the begin of all of them.
+const SILENT: u64 = 110 << 24;
+const SILENT_START: &str = "111-";
 
 /// First of the names that are used once, by the crowd and by others.
 const FRESH: u64 = 60 << 24;
@@ -254,13 +258,13 @@ fn match_answer(open: &mut [OutstandingQuery], message: &[u8]) -> Option<(u64, u
         && message.len() >= QUERY
         && message[2] & 0x80 != 0
         && message[12..QUERY] == asked[12..]
-        && names::check_answer(message, u64::from(entry.name)).is_ok();
+        && names::is_right_answer(message, u64::from(entry.name));
     is_right.then_some((sent, entry.phase as usize))
 }
 
 /// Clients and authoritative server.
 pub struct MixedTester {
-    upstream: Upstream,
+    upstream: PolledServer,
     origin: Instant,
     /// Queries of the crowd and of the others so far: a name that is used once never repeats.
     asked: (u64, u64),
@@ -272,14 +276,17 @@ impl MixedTester {
     ///
     /// # Errors
     ///
-    /// As [`Upstream::new`].
+    /// The loopback interface has no IPv6, or no port is free.
     pub fn new() -> io::Result<MixedTester> {
-        Ok(MixedTester { upstream: Upstream::new()?, origin: Instant::now(), asked: (0, 0), dropped: 0 })
+        let zone = Zone::new(names::ZONE).map_err(io::Error::other)?.aaaa_share(0.0);
+        let settings = Settings::new(zone).faults(Faults::default().silent_about(SILENT_START));
+        let upstream = PolledServer::new(&[(Ipv6Addr::LOCALHOST, 0).into()], &settings)?;
+        Ok(MixedTester { upstream, origin: Instant::now(), asked: (0, 0), dropped: 0 })
     }
 
     /// Address of the authoritative server.
     pub fn upstream(&self) -> SocketAddr {
-        self.upstream.address()
+        self.upstream.addresses()[0]
     }
 
     /// Messages that the kernel has dropped so far because a socket was full: answers at the clients' sockets, and queries at that of the
@@ -304,7 +311,7 @@ impl MixedTester {
         let server = running.address;
         let mut crowd = ClientGroup::new(server, crowd, (FRESH, self.asked.0), Report::crowd)?;
         let mut others = ClientGroup::new(server, others, (FRESH_OTHERS, self.asked.1), Report::others)?;
-        let (own, upstream_port) = ([std::process::id()], self.upstream.address().port());
+        let (own, upstream_port) = ([std::process::id()], self.upstream().port());
         let dropped_before = sockets::drops(&own, upstream_port);
         let mut reports = vec![Report::default(); phases.len()];
         for (number, phase) in phases.iter().enumerate() {
@@ -383,7 +390,7 @@ impl MixedTester {
         others: &mut ClientGroup,
         reports: &mut [Report],
     ) -> bool {
-        let served = self.upstream.serve();
+        let served = self.upstream.poll();
         let received = crowd.receive(self.now(), phase, reports) + others.receive(self.now(), phase, reports);
         served + received > 0
     }

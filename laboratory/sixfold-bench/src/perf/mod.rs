@@ -34,7 +34,6 @@ mod section;
 mod selection;
 mod series;
 mod tester;
-mod upstream;
 mod workers;
 
 use crate::clock;

@@ -225,17 +225,26 @@ mod tests {
         })
     }
 
-    #[test]
-    fn a_journal_brings_a_procedure_to_where_it_was() {
-        let folder = Folder::new();
-        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+    fn begin(folder: &Folder) -> Result<Journal, String> {
+        Journal::begin(folder, &plan(), "2030-01-01T00:00:00Z".into())
+    }
+
+    /// Writes a journal of three events. Returns the procedure that they lead to.
+    fn three_events(folder: &Folder) -> Procedure {
+        let mut journal = begin(folder).unwrap();
         let mut procedure = Procedure::new(plan());
         for _ in 0..3 {
             let event = done(&procedure);
             journal.write(&event).unwrap();
             procedure.record(event).unwrap();
         }
-        drop(journal);
+        procedure
+    }
+
+    #[test]
+    fn a_journal_brings_a_procedure_to_where_it_was() {
+        let folder = Folder::new();
+        let procedure = three_events(&folder);
         let (mut journal, resumed) = Journal::resume(&folder).unwrap();
         assert_eq!(resumed.trials(), procedure.trials());
         assert_eq!(journal.started(), "2030-01-01T00:00:00Z");
@@ -248,41 +257,25 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_cut_off_is_forgotten_and_overwritten() {
-        let folder = Folder::new();
-        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let event = done(&Procedure::new(plan()));
-        journal.write(&event).unwrap();
-        journal.file.write_all(b"{\"event\":\"trial\",\"numb").unwrap();
-        drop(journal);
-        let (mut journal, resumed) = Journal::resume(&folder).unwrap();
-        assert!(resumed.correctness().is_some() && resumed.trials().is_empty());
-        journal.write(&done(&resumed)).unwrap();
-        drop(journal);
-        assert_eq!(Journal::resume(&folder).unwrap().1.trials().len(), 1);
-    }
-
-    #[test]
-    fn a_line_that_was_cut_within_a_character_is_forgotten_too() {
-        let folder = Folder::new();
-        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        journal.write(&done(&Procedure::new(plan()))).unwrap();
-        journal.file.write_all(b"{\"event\":\"trial\",\"sweep\":\"gr\xc3").unwrap();
-        drop(journal);
-        assert!(Journal::resume(&folder).unwrap().1.correctness().is_some());
+    fn a_line_that_was_cut_off_also_within_a_character_is_forgotten_and_overwritten() {
+        for cut in [&b"{\"event\":\"trial\",\"numb"[..], b"{\"event\":\"trial\",\"sweep\":\"gr\xc3"] {
+            let folder = Folder::new();
+            let mut journal = begin(&folder).unwrap();
+            journal.write(&done(&Procedure::new(plan()))).unwrap();
+            journal.file.write_all(cut).unwrap();
+            drop(journal);
+            let (mut journal, resumed) = Journal::resume(&folder).unwrap();
+            assert!(resumed.correctness().is_some() && resumed.trials().is_empty());
+            journal.write(&done(&resumed)).unwrap();
+            drop(journal);
+            assert_eq!(Journal::resume(&folder).unwrap().1.trials().len(), 1);
+        }
     }
 
     #[test]
     fn killed_at_any_octet_a_run_goes_on_or_begins_anew() {
         let folder = Folder::new();
-        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
-        let mut procedure = Procedure::new(plan());
-        for _ in 0..3 {
-            let event = done(&procedure);
-            journal.write(&event).unwrap();
-            procedure.record(event).unwrap();
-        }
-        drop(journal);
+        three_events(&folder);
         let events = fs::read(folder.join(EVENTS_FILE)).unwrap();
         for length in 0..=events.len() {
             fs::write(folder.join(EVENTS_FILE), &events[..length]).unwrap();
@@ -295,15 +288,15 @@ mod tests {
         fs::remove_file(folder.join(EVENTS_FILE)).unwrap();
         assert!(Journal::resume(&folder).unwrap().1.trials().is_empty());
         fs::remove_file(folder.join(PLAN_FILE)).unwrap();
-        Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        begin(&folder).unwrap();
     }
 
     #[test]
     fn two_programs_do_not_write_one_journal() {
         let folder = Folder::new();
-        let journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let journal = begin(&folder).unwrap();
         assert!(Journal::resume(&folder).unwrap_err().contains("another sixfold-bench"));
-        let error = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err();
+        let error = begin(&folder).unwrap_err();
         assert!(error.contains("another sixfold-bench"), "{error}");
         drop(journal);
         Journal::resume(&folder).unwrap();
@@ -312,7 +305,7 @@ mod tests {
     #[test]
     fn a_plan_that_is_damaged_or_makes_no_sense_is_refused() {
         let folder = Folder::new();
-        Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        begin(&folder).unwrap();
         let text = fs::read_to_string(folder.join(PLAN_FILE)).unwrap();
         let mut empty: serde_json::Value = serde_json::from_str(&text).unwrap();
         empty["plan"]["cells"] = serde_json::json!([]);
@@ -329,21 +322,19 @@ mod tests {
         assert!(Journal::resume(&folder).unwrap_err().contains("without --resume"));
         // A run that failed before the first trial may be started again.
         for _ in 0..2 {
-            let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+            let mut journal = begin(&folder).unwrap();
             journal.write(&done(&Procedure::new(plan()))).unwrap();
         }
         let (mut journal, resumed) = Journal::resume(&folder).unwrap();
         journal.write(&done(&resumed)).unwrap();
         drop(journal);
-        assert!(
-            Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap_err().contains("--resume")
-        );
+        assert!(begin(&folder).unwrap_err().contains("--resume"));
     }
 
     #[test]
     fn a_journal_that_was_tampered_with_is_refused_with_the_line() {
         let folder = Folder::new();
-        let mut journal = Journal::begin(&folder, &plan(), "2030-01-01T00:00:00Z".into()).unwrap();
+        let mut journal = begin(&folder).unwrap();
         journal.write(&done(&Procedure::new(plan()))).unwrap();
         journal.file.write_all(b"nonsense\n").unwrap();
         drop(journal);

@@ -173,15 +173,7 @@ fn percent(share: f64) -> f64 {
 
 /// Formats a number as an integer with its digits in groups of three.
 pub fn thousands(number: f64) -> String {
-    let digits = format!("{:.0}", number.max(0.0));
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    units::grouped(number.max(0.0).round() as u64)
 }
 
 #[cfg(test)]
@@ -189,13 +181,6 @@ mod tests {
     use super::*;
     use measure::procedure::Setup;
     use measure::run::Cell;
-
-    #[test]
-    fn numbers_are_grouped_by_three_digits() {
-        for (number, text) in [(0.0, "0"), (999.4, "999"), (1000.0, "1,000"), (1_234_567.0, "1,234,567")] {
-            assert_eq!(thousands(number), text);
-        }
-    }
 
     #[test]
     fn the_limit_of_the_tester_is_explained_once() {

@@ -7,12 +7,11 @@ use super::limits::{RELAY_SLEEP, TCP_SLEEP};
 use super::onward::Onward;
 use super::testbed::PORT;
 use super::upstream;
+use crate::background::Background;
 use crate::link::ttcp_host::TtcpHost;
 use papers::dns::{self, Server};
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use ttcp::Listen;
 
 /// Counts of a relay at its end.
@@ -27,10 +26,7 @@ pub struct RelayCounts {
 }
 
 /// A relay in a thread of its own. Dropping it ends it.
-pub struct Relay {
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<io::Result<RelayCounts>>>,
-}
+pub struct Relay(Background<io::Result<RelayCounts>>);
 
 impl Relay {
     /// Listens on port 53 of the host and hands questions to the upstream.
@@ -41,31 +37,16 @@ impl Relay {
     pub fn start(mut host: TtcpHost, upstream: impl Into<Onward>) -> Result<Relay, String> {
         let upstream = upstream.into();
         host.stack.listen(PORT, Listen::default()).map_err(|error| format!("relay: {error}"))?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || run(host, upstream, &flag));
-        Ok(Relay { stop, thread: Some(thread) })
+        Ok(Relay(Background::start(move |stop| run(host, upstream, stop))))
     }
 
     /// Ends the relay and returns its counts.
     ///
     /// # Errors
     ///
-    /// The thread has panicked, or the interface has failed.
-    pub fn end(mut self) -> Result<RelayCounts, String> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().ok_or("the relay has ended")?;
-        let result = thread.join().map_err(|_| "the relay's thread has failed".to_owned())?;
-        result.map_err(|error| format!("relay: the interface: {error}"))
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    /// The interface has failed.
+    pub fn end(self) -> Result<RelayCounts, String> {
+        self.0.end().map_err(|error| format!("relay: the interface: {error}"))
     }
 }
 

@@ -5,9 +5,8 @@ use crate::link::namespace::Namespace;
 use crate::link::own_namespace::{OwnNamespace, set};
 use crate::link::pump::{self, Achieved, Both};
 use crate::link::ttcp_host::TtcpHost;
-use netem::{Direction, Impairments};
+use netem::Impairments;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use ttcp::{Settings, Stack};
 use tun_rs::SyncDevice;
@@ -82,8 +81,7 @@ impl Testbed {
         let gateway = format!("{a}.{b}.{c}.1/30");
         let device = open_named(self.ends[end].own.namespace(), HOST_INTERFACE, &[gateway], MTU)?;
         let stack = Stack::new(&[IpAddr::from(HOSTS[end])], settings, seed).map_err(|e| e.to_string())?;
-        let direct = || Direction::new(Impairments::default(), seed);
-        Ok(TtcpHost::new(device, stack, direct(), direct()))
+        Ok(TtcpHost::direct(device, stack))
     }
 
     /// Runs `work` while packets move over the link, and until the last ones have crossed it. Returns the link's measurements,
@@ -98,35 +96,12 @@ impl Testbed {
         seed: u64,
         work: impl FnOnce() -> Result<T, String>,
     ) -> Result<(T, Both<Achieved>), String> {
-        let both = Both { to_right: impairments, to_left: impairments };
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            let flag = &stop;
-            let thread = scope
-                .spawn(move || pump::run(&self.ends[0].link, &self.ends[1].link, both, seed, None, flag));
-            let result = {
-                // A panic in the work must end the pump, or the scope would wait for it.
-                let _end = StopGuard(flag);
-                let result = work();
-                if result.is_ok() {
-                    // The end of a connection: FIN, FIN, acknowledgment, and a margin.
-                    std::thread::sleep(SETTLE + 4 * impairments.delay.mean);
-                }
-                result
-            };
-            let achieved = thread.join().map_err(|_| "the link's thread has failed".to_owned())?;
-            let achieved = achieved.map_err(|error| format!("the link has failed: {error}"))?;
-            Ok((result?, achieved))
+        pump::during([&self.ends[0].link, &self.ends[1].link], impairments, seed, || {
+            let result = work()?;
+            // The end of a connection: FIN, FIN, acknowledgment, and a margin.
+            std::thread::sleep(SETTLE + 4 * impairments.delay.mean);
+            Ok(result)
         })
-    }
-}
-
-/// Sets the flag when it is dropped.
-struct StopGuard<'a>(&'a AtomicBool);
-
-impl Drop for StopGuard<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
     }
 }
 

@@ -1,11 +1,12 @@
 //! The server behind a relay: questions over UDP, and over TCP where an answer is truncated.
 
 use super::limits::{MESSAGE, PENDING, TCP_PENDING, UPSTREAM_TIMEOUT};
+use crate::exchange;
 use crate::link::namespace::Namespace;
-use papers::dns::{Request, frame};
+use papers::dns::Request;
 use std::collections::{BTreeMap, VecDeque};
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -66,11 +67,7 @@ impl Upstream {
     /// The namespace cannot be entered, or the server cannot be reached from it.
     pub fn new(namespace: &Namespace, server: SocketAddr) -> Result<Upstream, String> {
         let open = || {
-            let socket = match server.is_ipv4() {
-                true => UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?,
-                false => UdpSocket::bind((std::net::Ipv6Addr::UNSPECIFIED, 0))?,
-            };
-            socket.connect(server)?;
+            let socket = exchange::socket_to(server)?;
             socket.set_nonblocking(true)?;
             Ok(socket)
         };
@@ -195,7 +192,9 @@ impl Upstream {
         self.tcp_pending += 1;
         let (sender, namespace, server) = (self.tcp.0.clone(), self.namespace.clone(), self.server);
         std::thread::spawn(move || {
-            let ask = || exchange(server, &request.message).map_err(|error| error.to_string());
+            let ask =
+                || exchange::ask_on(&mut exchange::connect(server, UPSTREAM_TIMEOUT)?, &request.message);
+            let ask = || ask().map_err(|error: io::Error| error.to_string());
             let answer = namespace.run(ask).ok();
             // Without a receiver the relay has ended.
             let _ = sender.send((request.connection, answer));
@@ -210,18 +209,4 @@ fn question_end(message: &[u8]) -> usize {
         at += 1 + usize::from(length);
     }
     at + 1 + 4
-}
-
-/// One question over a TCP connection of its own.
-fn exchange(server: SocketAddr, message: &[u8]) -> io::Result<Vec<u8>> {
-    let mut stream = TcpStream::connect_timeout(&server, UPSTREAM_TIMEOUT)?;
-    stream.set_read_timeout(Some(UPSTREAM_TIMEOUT))?;
-    stream.set_write_timeout(Some(UPSTREAM_TIMEOUT))?;
-    stream.set_nodelay(true)?;
-    stream.write_all(&frame(message).ok_or(io::ErrorKind::InvalidInput)?)?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer)?;
-    Ok(answer)
 }

@@ -1,8 +1,9 @@
 //! The command `lab`, and its use by the other tests.
 
+use crate::fixtures::bench;
 pub use crate::fixtures::has_sixfold;
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::sync::{Mutex, PoisonError};
 
 /// Experiments with real packets disturb each other, so one runs at a time.
@@ -11,7 +12,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Runs `sixfold-bench lab` with these arguments.
 pub fn lab(arguments: &[&str]) -> Output {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).arg("lab").args(arguments).output().expect("starts")
+    bench(&[&["lab"], arguments].concat())
 }
 
 /// Runs an experiment in its short version and returns its record. Every claim must hold.

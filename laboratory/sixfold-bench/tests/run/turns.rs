@@ -1,11 +1,11 @@
 //! Several devices in one run: the order of their turns, their folders, the report of all.
 
-use super::{Folder, PLAN, check, command, finish, fixtures, text, wait_for};
-use kit::Killed;
+use super::{Folder, PLAN, check, finish, interrupt, succeeded, wait_for};
+use crate::fixtures::{self, lossy};
 use measure::run::{Purpose, Run, Trial};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// A file with a Sixfold of which a script writes start and end into a file.
 fn noted_device(folder: &Folder, name: &str, notes: &Path) -> String {
@@ -18,10 +18,9 @@ fn noted_device(folder: &Folder, name: &str, notes: &Path) -> String {
         "echo start {name} >>{notes}\n{program} serve --config {{dir}}/own.toml --prefix {{prefix}} &\ntrap 'kill $!' TERM\n\
          wait $!\nwait $!\necho end {name} >>{notes}\n"
     );
-    let path = folder.0.join(format!("{name}.toml"));
     let device = "[device]\ncommand = [\"sh\", \"{dir}/start\"]\n[device.files]\n";
-    fs::write(&path, format!("{device}\"own.toml\" = '''\n{own}'''\nstart = '''\n{start}'''\n")).unwrap();
-    path.display().to_string()
+    let device = format!("{device}\"own.toml\" = '''\n{own}'''\nstart = '''\n{start}'''\n");
+    folder.0.write(&format!("{name}.toml"), device).display().to_string()
 }
 
 fn read(folder: &Folder, device: &str) -> Run {
@@ -58,17 +57,13 @@ fn alternate(one: &Run, other: &Run) {
 
 #[test]
 fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let (plan, notes) = (folder.plan(PLAN), folder.0.join("notes"));
+    let Some(folder) = Folder::for_sixfold(PLAN) else { return };
+    let notes = folder.0.join("notes");
     let devices = ["one", "two"].map(|name| noted_device(&folder, name, &notes));
-    let out = folder.out().display().to_string();
-    let arguments = ["--plan", &plan, "--device", &devices[0], "--device", &devices[1], "--out", &out];
-    let output = finish(&arguments);
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let out = folder.out_text();
+    let arguments = ["--device", &devices[0], "--device", &devices[1]];
+    let output = folder.succeed(&arguments);
+    let said = lossy(&output.stderr);
     let (one, two) = (read(&folder, "one"), read(&folder, "two"));
     for run in [&one, &two] {
         check(run);
@@ -91,7 +86,7 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
         said.contains("one: ") && said.contains("two: ") && said.contains(" left for all: search 2"),
         "{said}"
     );
-    let result = text(&output.stdout);
+    let result = lossy(&output.stdout);
     assert!(result.contains("sh [one]") && result.contains("sh [two]"), "{result}");
     assert!(result.contains("two against one\n") && result.contains("ratio"), "{result}");
     assert!(result.contains(&format!("report of all devices: {out}/devices.html")), "{result}");
@@ -111,8 +106,8 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     }
     // Everything that works on the run of one device works on each.
     let bench = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_sixfold-bench")).args(arguments).output().unwrap();
-        (output.status.code(), text(&output.stdout))
+        let output = fixtures::bench(arguments);
+        (output.status.code(), lossy(&output.stdout))
     };
     let paths = ["one", "two"].map(|name| folder.out().join(name).display().to_string());
     assert_eq!(bench(&["report", &paths[0]]).0, Some(0));
@@ -122,98 +117,73 @@ fn the_searches_of_two_devices_alternate_and_one_of_them_runs_at_a_time() {
     assert_eq!(code, Some(0));
     assert!(said.ends_with(&format!("{out}/devices.html\n")), "{said}");
     assert!(fs::read_to_string(folder.out().join("devices.html")).unwrap() == page, "the same page");
-    let again = finish(&arguments);
+    let again = folder.finish(&arguments);
     assert_eq!(again.status.code(), Some(1));
-    assert!(text(&again.stderr).contains("--resume"), "{}", text(&again.stderr));
+    assert!(lossy(&again.stderr).contains("--resume"), "{}", lossy(&again.stderr));
 }
 
 #[test]
 fn devices_in_turns_go_on_in_their_order_after_a_kill() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(PLAN);
-    let out = folder.out().display().to_string();
-    let arguments = ["--plan", &plan, "--device", "sixfold", "--device", "sixfold", "--out", &out];
+    let Some(folder) = Folder::for_sixfold(PLAN) else { return };
     let names = ["sixfold", "sixfold-2"];
     let events = |device: &str| {
         let text = fs::read_to_string(folder.out().join(device).join("events.jsonl")).unwrap_or_default();
         text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect::<Vec<_>>()
     };
-    let mut child = Killed(command(&arguments).stderr(Stdio::null()).spawn().unwrap());
+    let mut child = folder.begin(&["--device", "sixfold", "--device", "sixfold"], Stdio::null());
     // In the first search of the second device.
     wait_for(&mut child, || events(names[1]).iter().any(|line| line.contains("\"purpose\":\"search\"")));
     let _ = child.0.kill();
     child.0.wait().unwrap();
     let kept = names.map(events);
     assert!(kept[0].iter().any(|line| line.contains("\"purpose\":\"search\"")));
-    let output = finish(&["--resume", "--out", &out]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let output = folder.resume();
     let runs = names.map(|name| read(&folder, name));
     for ((run, name), kept) in runs.iter().zip(names).zip(kept) {
         check(run);
         assert!(run.complete && events(name).starts_with(&kept), "what was done is not done again");
     }
     alternate(&runs[0], &runs[1]);
-    assert!(text(&output.stdout).contains("[sixfold]") && text(&output.stdout).contains("[sixfold-2]"));
+    assert!(lossy(&output.stdout).contains("[sixfold]") && lossy(&output.stdout).contains("[sixfold-2]"));
 }
 
 #[test]
 fn a_device_that_does_not_start_is_named_and_the_others_go_on() {
-    if !fixtures::has_sixfold() {
+    let Some(folder) = Folder::for_sixfold(&PLAN.replace("repetitions = 2", "repetitions = 1")) else {
         return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&PLAN.replace("repetitions = 2", "repetitions = 1"));
-    let broken = folder.0.join("broken.toml");
-    fs::write(&broken, "[device]\ncommand = [\"ls\", \"/nothing-of-that-name\"]\n").unwrap();
-    let out = folder.out().display().to_string();
-    let broken = broken.display().to_string();
-    let output = finish(&["--plan", &plan, "--device", &broken, "--device", "sixfold", "--out", &out]);
-    let said = text(&output.stderr);
+    };
+    let broken = "[device]\ncommand = [\"ls\", \"/nothing-of-that-name\"]\n";
+    let broken = folder.0.write("broken.toml", broken).display().to_string();
+    let output = folder.finish(&["--device", &broken, "--device", "sixfold"]);
+    let said = lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("broken: no further turn, the others go on: "), "{said}");
     assert!(said.contains("sixfold-bench: broken: ") && said.contains("nothing-of-that-name"), "{said}");
     assert!(read(&folder, "sixfold").complete);
-    assert!(text(&output.stdout).contains("devices.html"));
+    assert!(lossy(&output.stdout).contains("devices.html"));
     assert!(folder.out().join("devices-loss.svg").is_file());
 }
 
 #[test]
 fn an_interrupt_ends_all_devices_in_turns_with_what_they_have() {
-    if !fixtures::has_sixfold() {
-        return;
-    }
-    let folder = Folder::new();
-    let plan = folder.plan(&PLAN.replace("200ms", "1s"));
-    let out = folder.out().display().to_string();
-    let arguments = ["--plan", &plan, "--device", "sixfold", "--device", "sixfold", "--out", &out];
-    let mut child = Killed(command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let Some(folder) = Folder::for_sixfold(&PLAN.replace("200ms", "1s")) else { return };
+    let mut child = folder.begin(&["--device", "sixfold", "--device", "sixfold"], Stdio::piped());
     let has_trial = || {
         let journal = folder.out().join("sixfold").join("events.jsonl");
         fs::read_to_string(journal).unwrap_or_default().contains("\"event\":\"trial\"")
     };
     wait_for(&mut child, has_trial);
-    assert!(Command::new("kill").args(["-INT", &child.0.id().to_string()]).status().unwrap().success());
-    let status = child.0.wait().unwrap();
-    let mut said = String::new();
-    std::io::Read::read_to_string(&mut child.0.stderr.take().unwrap(), &mut said).unwrap();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains(&format!("run --resume --out {out}\n")), "{said}");
+    let said = interrupt(child);
+    assert!(said.contains(&format!("run --resume --out {}\n", folder.out_text())), "{said}");
     assert!(!read(&folder, "sixfold").complete && folder.out().join("devices.html").is_file());
     assert!(!said.contains("no further turn"), "an interrupt is no failure: {said}");
 }
 
 #[test]
 fn wrong_usage_of_several_devices_is_told_with_the_remedy() {
-    let folder = Folder::new();
-    let out = folder.out().display().to_string();
-    let file = |name: &str, text: &str| {
-        let path = folder.0.join(name);
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    };
+    let folder = Folder::with("");
+    let out = folder.out_text();
+    let file = |name: &str, text: &str| folder.0.write(name, text).display().to_string();
     let more = file("more.toml", "[device]\ntemplate = \"unbound\"\n[trial]\nduration = \"1s\"\n");
     let running = file("running.toml", "[device]\naddress = \"[::1]:53\"\n");
     let odd = file("odd.toml", "[device]\ntemplate = \"unbuond\"\n");
@@ -229,27 +199,24 @@ fn wrong_usage_of_several_devices_is_told_with_the_remedy() {
         let arguments = ["--device", "sixfold", "--device", other, "--out", &out];
         let output = finish(&arguments.into_iter().chain(further).collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{other} {further:?}");
-        assert!(text(&output.stderr).contains(word), "{other} {further:?}: {}", text(&output.stderr));
+        assert!(lossy(&output.stderr).contains(word), "{other} {further:?}: {}", lossy(&output.stderr));
     }
     assert!(!folder.out().exists(), "nothing was begun");
 }
 
 #[test]
 fn the_estimate_of_several_devices_is_a_sum() {
-    let folder = Folder::new();
-    let tuned = folder.0.join("tuned.toml");
-    fs::write(&tuned, "[device]\ntemplate = \"unbound\"\noptions = [\"outgoing-range: 256\"]\nworkers = 2\n")
-        .unwrap();
-    let tuned = tuned.display().to_string();
-    let output = finish(&["--device", "unbound", "--device", &tuned, "--estimate"]);
-    assert!(output.status.success(), "{}", text(&output.stderr));
+    let folder = Folder::with("");
+    let tuned = "[device]\ntemplate = \"unbound\"\noptions = [\"outgoing-range: 256\"]\nworkers = 2\n";
+    let tuned = folder.0.write("tuned.toml", tuned).display().to_string();
+    let output = succeeded(finish(&["--device", "unbound", "--device", &tuned, "--estimate"]));
     let plans: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(plans["unbound"]["device"]["workers"], 1);
     assert_eq!(plans["tuned"]["device"]["workers"], 2);
     assert_eq!(plans["tuned"]["device"]["options"][0], "outgoing-range: 256");
     // Each turn begins with an empty cache.
     assert_eq!(plans["tuned"]["device"]["restart"], "repetition");
-    let said = text(&output.stderr);
+    let said = lossy(&output.stderr);
     let counts: Vec<u32> = said
         .lines()
         .map(|line| line.split("about ").nth(1).unwrap().split(' ').next().unwrap().parse().unwrap())

@@ -14,7 +14,7 @@ use crate::cookie::FastOpenOption;
 use crate::limits::{DEFAULT_MSS, FIRST_SEGMENTS, FIRST_WINDOW, SEND_QUEUE};
 use crate::reassembly::Reassembly;
 use crate::retransmission::Rto;
-use crate::segment::{ConnectionCount, Options, Segment};
+use crate::segment::{ConnectionCount, Segment};
 use crate::serial::Serial;
 use crate::settings::Settings;
 use core::time::Duration;
@@ -222,17 +222,10 @@ impl Block {
     /// The RST with which the connection is aborted.
     pub fn reset_segment(&self) -> Segment<'static> {
         Segment {
-            source: self.local,
-            destination: self.remote,
             seq: self.max,
             ack: (self.state != State::SynSent).then(|| self.receive.next()),
-            syn: false,
-            fin: false,
             rst: true,
-            psh: false,
-            window: 0,
-            options: Options::default(),
-            payload: &[],
+            ..Segment::between(self.local, self.remote)
         }
     }
 

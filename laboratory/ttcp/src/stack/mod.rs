@@ -401,17 +401,10 @@ impl Stack {
             return;
         }
         let reset = Segment {
-            source: to.destination,
-            destination: to.source,
             seq: to.ack.unwrap_or_default(),
             ack: to.ack.is_none().then(|| to.seq.plus(to.length())),
-            syn: false,
-            fin: false,
             rst: true,
-            psh: false,
-            window: 0,
-            options: crate::Options::default(),
-            payload: &[],
+            ..Segment::between(to.destination, to.source)
         };
         self.put_packet(reset.write());
     }

@@ -30,17 +30,14 @@ fn transact(network: &mut Network) -> bool {
 /// SYN, data and FIN with a source that may be forged. The attacker sees no answer.
 fn forged(source: SocketAddr, count: ConnectionCount, payload: &[u8]) -> Vec<u8> {
     Segment {
-        source,
-        destination: server(),
         seq: Serial(12_345),
-        ack: None,
         syn: true,
         fin: true,
-        rst: false,
         psh: true,
         window: 4096,
         options: Options { mss: Some(1460), count: Some(count), ..Options::default() },
         payload,
+        ..Segment::between(source, server())
     }
     .write()
 }

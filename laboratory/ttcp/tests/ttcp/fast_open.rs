@@ -49,17 +49,13 @@ fn transact(network: &mut Network) -> Option<Duration> {
 /// A SYN with data; the source may be forged.
 fn syn(source: SocketAddr, option: Option<FastOpenOption>) -> Vec<u8> {
     Segment {
-        source,
-        destination: server(),
         seq: Serial(12_345),
-        ack: None,
         syn: true,
-        fin: false,
-        rst: false,
         psh: true,
         window: 65_535,
         options: Options { mss: Some(1460), fast_open: option, ..Options::default() },
         payload: b"forged",
+        ..Segment::between(source, server())
     }
     .write()
 }

@@ -2,21 +2,13 @@
 
 use super::NAMES;
 use crate::input::InputReader;
+use kit::message;
 
 /// Special TTLs: zero, those around the limits, and those that count as zero (RFC 2181 section 8).
 const TTLS: [u32; 8] = [60, 0, 1, 300, 86_400, 700_000, 0x7fff_ffff, 0xffff_ffff];
 
-/// Octets of the header.
-const HEADER: usize = 12;
-
 /// The zone of most names.
 const PARENT: &[u8] = b"\x07example\0";
-
-/// The question section of a query of the engine. Its name is not compressed.
-fn question(asked: &[u8]) -> &[u8] {
-    let name = wire::name_len(&asked[HEADER..]).expect("our questions are well-formed");
-    &asked[HEADER..HEADER + name + 4]
-}
 
 /// A reply under construction.
 struct Reply {
@@ -25,21 +17,14 @@ struct Reply {
 
 impl Reply {
     fn to(asked: &[u8], flags: u8, rcode: u8) -> Reply {
-        let mut bytes = asked[..2].to_vec();
-        bytes.extend([0x80 | asked[2] & 1 | flags, 0x80 | rcode, 0, 1, 0, 0, 0, 0, 0, 0]);
-        bytes.extend_from_slice(question(asked));
-        Reply { bytes }
+        let flags = u16::from_be_bytes([asked[2] & 1 | flags, 0x80 | rcode]);
+        Reply { bytes: message::reply(asked, flags, &[]) }
     }
 
     /// Adds a record. Sections are written in order. Without an owner, the owner is the query name.
     fn record(&mut self, section: usize, owner: Option<&[u8]>, rtype: u16, ttl: u32, rdata: &[u8]) {
         self.bytes[7 + 2 * section] += 1;
-        self.bytes.extend_from_slice(owner.unwrap_or(&[0xc0, HEADER as u8]));
-        self.bytes.extend(rtype.to_be_bytes());
-        self.bytes.extend([0, 1]);
-        self.bytes.extend(ttl.to_be_bytes());
-        self.bytes.extend((rdata.len() as u16).to_be_bytes());
-        self.bytes.extend_from_slice(rdata);
+        self.bytes.extend(message::record(owner.unwrap_or(message::QUESTION), rtype, ttl, rdata));
     }
 
     fn soa(&mut self, owner: &[u8], ttl: u32, minimum: u32) {
@@ -84,8 +69,7 @@ impl Reply {
 /// A well-formed reply by an upstream, or an attacker, that has seen the query.
 pub fn well_formed(query: &[u8], reader: &mut InputReader<'_>) -> Vec<u8> {
     let (kind, ttl) = (reader.octet(), TTLS[reader.below(TTLS.len())]);
-    let question = question(query);
-    let rtype = u16::from_be_bytes([question[question.len() - 4], question[question.len() - 3]]);
+    let (_, rtype) = message::question(query).expect("our questions are well-formed");
     let name = NAMES[usize::from(kind >> 4) % NAMES.len()];
     let has_high_bit = kind & 0x80 != 0;
     match kind & 15 {

@@ -2,6 +2,7 @@
 //! `ctl drain` loses no query, a killed server is out within the time of its health check, and cookies are valid everywhere.
 
 use sixfold_interop::fleet::{ANYCAST, Fleet, Machine};
+use sixfold_interop::steady::Exchange;
 use sixfold_interop::{Process, copy_recipe, dig, packaged, recipe, wait_until};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -71,16 +72,17 @@ impl Load {
     }
 
     /// Ends the load; returns the number of queries and the times of those that were lost, in order.
-    fn end(self) -> (u64, Vec<Duration>) {
+    fn end(mut self) -> (usize, Vec<Duration>) {
         std::fs::write(&self.end, "").expect("a file");
-        let ended = wait_until(|| self.process.log().contains("answered"));
-        assert!(ended, "the load did not end: {}", self.process.log());
+        let ended = wait_until(|| !self.process.is_running());
         let log = self.process.log();
-        let lost = log.lines().filter_map(|line| line.strip_prefix("lost ")?.parse().ok());
-        let sent = log.lines().find_map(|line| line.strip_prefix("sent ")?.split(' ').next()?.parse().ok());
-        let mut lost: Vec<Duration> = lost.map(Duration::from_micros).collect();
+        assert!(ended, "the load did not end: {log}");
+        let exchanges: Vec<Exchange> = log.lines().filter_map(Exchange::read).collect();
+        assert!(!exchanges.is_empty(), "the load failed: {log}");
+        let lost = exchanges.iter().filter(|exchange| !exchange.is_good());
+        let mut lost: Vec<Duration> = lost.map(|exchange| Duration::from_secs_f64(exchange.at)).collect();
         lost.sort_unstable();
-        (sent.expect("a summary"), lost)
+        (exchanges.len(), lost)
     }
 }
 
@@ -142,7 +144,7 @@ fn a_drained_server_leaves_without_a_loss_and_a_killed_one_within_its_health_che
 }
 
 /// Drains the second server and takes it back under load; returns the load's result.
-fn drain(fleet: &Fleet) -> (u64, Vec<Duration>) {
+fn drain(fleet: &Fleet) -> (usize, Vec<Duration>) {
     let load = Load::start(fleet, "drain");
     fleet.servers.iter().for_each(expect_queries);
     assert!(fleet.servers[1].run(&["sixfold", "ctl", "drain"]).success);
@@ -154,7 +156,7 @@ fn drain(fleet: &Fleet) -> (u64, Vec<Duration>) {
 }
 
 /// Kills the third server under load; returns the time of the kill and the load's result. A second call starts it again.
-fn kill(fleet: &Fleet, process: &mut Process) -> (Duration, u64, Vec<Duration>) {
+fn kill(fleet: &Fleet, process: &mut Process) -> (Duration, usize, Vec<Duration>) {
     if fleet.router.run(&["ip", "-6", "route", "show", ANYCAST]).stdout.matches("dev r3").count() == 0 {
         *process = fleet.servers[2].start_sixfold(&recipe("anycast/sixfold.toml"));
         expect_next_hops(fleet, &["r1", "r2", "r3"]);

@@ -1,19 +1,18 @@
 //! A world as the engine sees it: settings, the messages of an upstream that answers at once, and answers as values of the model.
 
+use crate::config::plain_settings;
 use crate::policy_worlds::model::{Answer, Data, Kind, Marks, NO_REACHABLE_AUTHORITY, Query};
 use crate::policy_worlds::world::{
     Action, Has, LOCAL, PREFIX, Rule, SUFFIX, Trigger, World, ZONES, number, text,
 };
 use crate::rng::Rng;
-use engine::dns64::rules::Rules;
 use engine::local::{LocalData, LocalRecord};
 use engine::rpz::{PolicyZone, ResponsePolicy, RpzZoneBuilder};
-use engine::settings::{
-    Arpa, ClientNetworks, Dns64, FailurePolicy, Lookup, Network, Networks, UpstreamConfig,
-};
+use engine::settings::{Dns64, Lookup, Network};
 use engine::{
     Capacity, Client, ClientTransport, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport,
 };
+use kit::name as wire_name;
 use pref64::Pref64;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -162,22 +161,7 @@ fn is_alias(record: &[u8]) -> bool {
 }
 
 fn record(owner: &str, rtype: Type, rdata: &[u8]) -> Vec<u8> {
-    let mut bytes = wire_name(owner);
-    bytes.extend(rtype.0.to_be_bytes());
-    bytes.extend([0, 1]);
-    bytes.extend(TTL.to_be_bytes());
-    bytes.extend((rdata.len() as u16).to_be_bytes());
-    bytes.extend(rdata);
-    bytes
-}
-
-/// The wire form of a name; the empty text is the root.
-fn wire_name(text: &str) -> Vec<u8> {
-    let labels = text.split('.').filter(|label| !label.is_empty());
-    let mut wire: Vec<u8> =
-        labels.flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
-    wire.push(0);
-    wire
+    kit::message::record(&wire_name(owner), rtype.0, TTL, rdata)
 }
 
 /// The text of a name in wire form, in lower case.
@@ -200,13 +184,9 @@ fn write_query(query: Query<'_>) -> Vec<u8> {
         Kind::Txt => Type::TXT,
         Kind::Any => Type::ANY,
     };
-    let (rd, opts) = (u8::from(query.is_recursive), u8::from(query.has_edns));
-    let mut bytes = vec![0x12, 0x34, rd, 0, 0, 1, 0, 0, 0, 0, 0, opts];
-    bytes.extend(wire_name(query.name));
-    bytes.extend(qtype.0.to_be_bytes());
-    bytes.extend([0, 1]);
-    bytes.extend(if query.has_edns { &OPT[..] } else { &[] });
-    bytes
+    let flags = u16::from(query.is_recursive) << 8;
+    let asked = kit::Query::new(query.name, qtype.0).id(0x1234).flags(flags);
+    if query.has_edns { asked.edns(1232, &[]).octets() } else { asked.octets() }
 }
 
 fn read_answer(bytes: &[u8]) -> Result<Answer, String> {
@@ -282,7 +262,6 @@ fn settings(world: &World) -> Settings {
     let prefix =
         Pref64::new(Ipv6Addr::from([&PREFIX[..], &[0; 4]].concat().try_into().unwrap_or([0; 16])), 96)
             .expect("96 bits");
-    let everybody = || vec![Network::new(Ipv6Addr::UNSPECIFIED, 0), Network::v4([0; 4].into(), 0)];
     let alias = LocalRecord {
         owner: wire_name(LOCAL).into(),
         rtype: Type::CNAME,
@@ -290,49 +269,19 @@ fn settings(world: &World) -> Settings {
         rdata: wire_name(text(world.local)).into(),
     };
     let zones = world.zones.iter().enumerate().map(|(number, rules)| policy_zone(number, rules)).collect();
+    let plain = plain_settings(SocketAddr::from((Ipv6Addr::LOCALHOST, 53)), prefix);
+    let never_embed = if world.never_embeds { vec![Network::v4([198, 51, 0, 0].into(), 16)] } else { vec![] };
     Settings {
-        allow: Networks(everybody()),
-        upstream: UpstreamConfig {
-            forwarders: vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 53))],
-            zones: Vec::new(),
-            select: Default::default(),
-            timeout: Span::from_secs(1),
-            tries: 1,
-            transport: Transport::Udp,
-            auto: false,
-            tls: Vec::new(),
-            mix_case: true,
-        },
         local_data: LocalData::new(vec![alias], []).into(),
-        server_names: Default::default(),
         rpz: ResponsePolicy::build(zones).expect("a few rules").into(),
-        cache: Default::default(),
         dns64: Dns64 {
-            prefixes: vec![prefix],
-            clients: ClientNetworks::new(everybody(), vec![]),
             exclude_aaaa: vec![Network::new(prefix.embed([0; 4]).into(), 96)],
-            embed_non_global: false,
-            never_embed: if world.never_embeds {
-                vec![Network::v4([198, 51, 0, 0].into(), 16)]
-            } else {
-                vec![]
-            },
+            never_embed,
             lookup: if world.is_parallel { Lookup::Parallel } else { Lookup::Sequential },
-            on_failure: FailurePolicy::default(),
-            dnssec: Default::default(),
-            break_dnssec: false,
             recursive_only: world.is_recursive_only,
-            max_records: 64,
-            arpa: Arpa::default(),
-            rules: Rules::default().into(),
+            ..plain.dns64
         },
-        udp_size: 1232,
-        client_subnet: Default::default(),
-        cookies: Default::default(),
-        pending_per_client: 64,
-        client_prefix: 56,
-        queries_per_client: 0,
-        responses_per_client: 0,
+        ..plain
     }
 }
 

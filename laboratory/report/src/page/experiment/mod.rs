@@ -28,6 +28,7 @@ pub fn html(experiment: &Experiment) -> String {
     }
     Frame {
         title: format!("{}: {}", experiment.name, experiment.title),
+        kind: "Experiment of a published paper",
         header: top::header(experiment),
         sections,
         footer: format!(

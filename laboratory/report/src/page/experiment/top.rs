@@ -2,22 +2,21 @@
 
 use crate::escape::html;
 use crate::number;
+use crate::page::frame;
 use crate::put;
 use measure::experiment::{Experiment, Origin};
 
 /// The header of the page.
 pub(super) fn header(experiment: &Experiment) -> String {
-    let mut out = String::from("<header><p class=\"kind\">Experiment of a published paper");
-    out.push_str("<button type=\"button\" id=\"theme\" hidden>Dark or light</button></p>");
-    put!(out, "<h1>{}</h1>", html(&experiment.title));
+    let mut out = format!("<h1>{}</h1>", html(&experiment.title));
     let paper = &experiment.paper;
     let separator = if paper.part.is_empty() || paper.citation.is_empty() { "" } else { ": " };
     put!(out, "<p class=\"say\">{}{separator}{}</p>", html(&paper.citation), html(&paper.part));
     put!(out, "<p class=\"verdict\" id=\"verdict\">{}</p>", html(&verdict(experiment)));
     out.push_str(&badges(experiment));
-    out.push_str(&warnings(experiment));
-    out.push_str("</header>\n");
-    out
+    let of_host = experiment.host.warnings.iter().map(|text| format!("This host: {text}"));
+    let warnings: Vec<String> = experiment.warnings.iter().cloned().chain(of_host).collect();
+    out + &frame::warnings(&warnings)
 }
 
 /// The result in a sentence: the number of claims that hold, and those that do not.
@@ -61,27 +60,5 @@ fn badges(experiment: &Experiment) -> String {
         }
     }
     badges.push(("", format!("{} to {}", experiment.started, experiment.ended)));
-    let mut out = String::from("<ul class=\"badges\">");
-    for (class, text) in badges {
-        put!(out, "<li class=\"{class}\">{}</li>", html(&text));
-    }
-    out.push_str("</ul>");
-    out
-}
-
-fn warnings(experiment: &Experiment) -> String {
-    if experiment.warnings.is_empty() && experiment.host.warnings.is_empty() {
-        return String::new();
-    }
-    let mut out = String::from(
-        "<div class=\"warnings\" role=\"note\" id=\"warnings\"><strong>Read this before relying on a number</strong><ul>",
-    );
-    for text in &experiment.warnings {
-        put!(out, "<li>{}</li>", html(text));
-    }
-    for text in &experiment.host.warnings {
-        put!(out, "<li>This host: {}</li>", html(text));
-    }
-    out.push_str("</ul></div>");
-    out
+    frame::badges(&badges)
 }

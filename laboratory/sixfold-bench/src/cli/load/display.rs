@@ -1,7 +1,8 @@
 //! Progress of a load on standard error.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use load::{Progress, grouped};
+use load::Progress;
+use measure::units::grouped;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
 

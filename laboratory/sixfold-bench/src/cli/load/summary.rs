@@ -1,8 +1,9 @@
 //! Summary of a load as text.
 
-use load::{LoadOptions, grouped};
+use load::LoadOptions;
 use measure::order::{Load, Pace, Transport};
 use measure::outcome::{FastOpen, Latency, Outcome, PerQuery, Tester, TlsConnections, Verdict};
+use measure::units::grouped;
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};

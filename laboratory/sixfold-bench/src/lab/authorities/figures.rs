@@ -23,13 +23,6 @@ fn set_paper(figure: &mut Figure, number: Option<PaperNumber>) {
     }
 }
 
-/// Figure of the median of values, with its interval.
-fn median_figure(table: &str, row: &str, column: &str, values: &[f64], unit: &str) -> Figure {
-    let value = median(&sorted(values)).unwrap_or_default();
-    let figure = context::figure(table, row, column, value, unit, Origin::Measured);
-    Figure { interval: median_interval(values, 1), samples: values.len() as u64, ..figure }
-}
-
 /// Enters all figures and charts of the servers without fault.
 pub fn enter(context: &mut Context, results: &[Results]) {
     let faultless: Vec<&Results> = results.iter().filter(|results| results.fault.is_none()).collect();
@@ -118,15 +111,36 @@ fn enter_zones(context: &mut Context, results: &Results) {
     let row = results.server.recipe.title;
     for bits in sizes(results) {
         let times = values(results, bits, |start| start.load_s);
-        context.figure(median_figure(ZONES, row, &format!("load time, 2^{bits} names"), &times, "s"));
+        context.figure(context::median_figure(
+            ZONES,
+            row,
+            &format!("load time, 2^{bits} names"),
+            &times,
+            "s",
+            1,
+        ));
         let cpu = values(results, bits, |start| start.cpu_s);
-        context.figure(median_figure(ZONES, row, &format!("CPU time, 2^{bits} names"), &cpu, "s"));
+        context.figure(context::median_figure(
+            ZONES,
+            row,
+            &format!("CPU time, 2^{bits} names"),
+            &cpu,
+            "s",
+            1,
+        ));
         let memory = values(results, bits, |start| start.memory_octets / 1e6);
-        context.figure(median_figure(ZONES, row, &format!("memory, 2^{bits} names"), &memory, "MB"));
+        context.figure(context::median_figure(
+            ZONES,
+            row,
+            &format!("memory, 2^{bits} names"),
+            &memory,
+            "MB",
+            1,
+        ));
     }
     if let Some(rates) = results.rates.iter().find(|rates| rates.count == 1) {
         let memory = [rates.memory_octets / 1e6];
-        context.figure(median_figure(ZONES, row, "memory after the load", &memory, "MB"));
+        context.figure(context::median_figure(ZONES, row, "memory after the load", &memory, "MB", 1));
     }
 }
 
@@ -171,7 +185,7 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
     let table = format!("Highest rate without loss, {}", rates.cores);
     let strict: Vec<f64> = rates.rates.iter().map(|rates| rates.strict.rate_qps).collect();
     let confirmed: Vec<f64> = rates.rates.iter().map(|rates| rates.confirmed.rate_qps).collect();
-    let mut middle = median_figure(&table, recipe.title, "median", &strict, "1/s");
+    let mut middle = context::median_figure(&table, recipe.title, "median", &strict, "1/s", 1);
     if rates.count == 1 {
         set_paper(&mut middle, paper::rate_qps(recipe.name));
     }
@@ -181,14 +195,21 @@ fn enter_rates(context: &mut Context, results: &Results, rates: &RateResults) {
         let figure = context::figure(&table, recipe.title, column, value, "1/s", Origin::Measured);
         context.figure(Figure { samples: strict.len() as u64, ..figure });
     }
-    context.figure(median_figure(&table, recipe.title, "median, failures repeated", &confirmed, "1/s"));
+    context.figure(context::median_figure(
+        &table,
+        recipe.title,
+        "median, failures repeated",
+        &confirmed,
+        "1/s",
+        1,
+    ));
     let table = format!("CPU time of an answered query, {}", rates.cores);
     let common = format!("at {COMMON_RATE_QPS:.0} queries per second");
     for (column, values) in
         [("at half of the highest rate", &rates.cpu_half_us), (common.as_str(), &rates.cpu_common_us)]
     {
         if !values.is_empty() {
-            context.figure(median_figure(&table, recipe.title, column, values, "us"));
+            context.figure(context::median_figure(&table, recipe.title, column, values, "us", 1));
         }
     }
     let bounded = rates.rates.iter().filter(|rates| is_bounded(&rates.confirmed)).count();

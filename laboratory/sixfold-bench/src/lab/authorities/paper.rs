@@ -64,7 +64,7 @@ mod tests {
             RECIPES.iter().filter(|recipe| number(recipe.name).is_some()).count()
         };
         assert_eq!((count(rate_qps), count(memory_gb), count(load_s)), (3, 2, 2));
-        for recipe in &RECIPES {
+        for recipe in RECIPES.iter() {
             let one_core =
                 rates_by_cores(recipe.name).iter().find(|(cores, _)| *cores == 1).map(|(_, qps)| *qps);
             assert_eq!(one_core, rate_qps(recipe.name).map(|number| number.value), "{}", recipe.name);

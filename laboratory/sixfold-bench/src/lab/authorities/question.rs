@@ -153,7 +153,6 @@ pub fn check_computed(server: SocketAddr) -> Result<Vec<Property>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::authorities::recipe::{AUTHORITATIVE, OF_FAKEDNS};
     use authority::{Server, Zone};
 
     fn start(share: f64) -> Server {
@@ -164,13 +163,14 @@ mod tests {
     #[test]
     fn correct_answers_are_told_from_others() {
         let server = start(1.0);
-        check(server.addresses()[0], 20, AUTHORITATIVE).unwrap();
+        check(server.addresses()[0], 20, Answers::default()).unwrap();
         // Without AAAA records every answer is empty.
         let empty = start(0.0);
-        let error = check(empty.addresses()[0], 20, AUTHORITATIVE).unwrap_err();
+        let error = check(empty.addresses()[0], 20, Answers::default()).unwrap_err();
         assert!(error.contains("got NOERROR AA []"), "{error}");
         // An answer with AA and a TTL is not FakeDNS's.
-        let error = check(server.addresses()[0], 20, OF_FAKEDNS).unwrap_err();
+        let error =
+            check(server.addresses()[0], 20, Answers { is_authoritative: false, ttl: 0 }).unwrap_err();
         assert!(error.contains("expected NOERROR [010-000-000-000.dns64perf.test. 0 IN AAAA"), "{error}");
         drop(server);
     }

@@ -61,7 +61,7 @@ impl Installed {
                 recipe.title, recipe.packages
             )
         })?;
-        let version = match recipe.version {
+        let version = match recipe.version.as_slice() {
             // A server that knows no such argument would start.
             [] => "the program tells none".to_owned(),
             arguments => {
@@ -151,7 +151,7 @@ impl Running {
         let failed = |error: String| format!("{}: {error}", server.recipe.title);
         let folder = WorkingFolder::new().map_err(|error| failed(error.to_string()))?;
         let listen = free_address(host).map_err(failed)?;
-        let plan = (server.recipe.plan)(&Input {
+        let plan = server.recipe.plan(&Input {
             program: &server.program,
             listen,
             threads: place.threads,

@@ -2,10 +2,11 @@
 
 use super::limits;
 use super::place::Place;
+use crate::exchange;
 use papers::mtd64::replies::wire_name;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::time::{Duration, Instant};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
 use wire::{Message, Type, header};
 
 /// Size that the client announces with EDNS, in octets (the recommendation of RFC 9715).
@@ -61,40 +62,16 @@ impl Client<'_> {
 
     /// Asks over UDP, with a time limit.
     pub fn ask_within(&self, query: &Query<'_>, limit: Duration) -> Option<Vec<u8>> {
-        let socket = self.place.run(|| UdpSocket::bind("[::1]:0").map_err(|error| error.to_string())).ok()?;
-        socket.connect(self.server).ok()?;
-        socket.send(&query.octets()).ok()?;
-        let end = Instant::now() + limit;
-        let mut buffer = vec![0; limits::MESSAGE];
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return None;
-            }
-            socket.set_read_timeout(Some(left)).ok()?;
-            let length = socket.recv(&mut buffer).ok()?;
-            if query.is_answered_by(&buffer[..length]) {
-                return Some(buffer[..length].to_vec());
-            }
-        }
+        let open = || exchange::socket_to(self.server).map_err(|error| error.to_string());
+        let socket = self.place.run(open).ok()?;
+        exchange::ask(&socket, &query.octets(), limit, |reply| query.is_answered_by(reply)).ok()?
     }
 
     /// Asks over TCP. None if no reply comes in time.
     pub fn ask_over_tcp(&self, query: &Query<'_>) -> Option<Vec<u8>> {
-        let exchange = || -> io::Result<Vec<u8>> {
-            let mut stream = TcpStream::connect_timeout(&self.server, limits::REPLY_TIMEOUT)?;
-            stream.set_read_timeout(Some(limits::REPLY_TIMEOUT))?;
-            let octets = query.octets();
-            let mut framed = (octets.len() as u16).to_be_bytes().to_vec();
-            framed.extend(octets);
-            stream.write_all(&framed)?;
-            let mut length = [0; 2];
-            stream.read_exact(&mut length)?;
-            let mut reply = vec![0; usize::from(u16::from_be_bytes(length))];
-            stream.read_exact(&mut reply)?;
-            Ok(reply)
-        };
-        let reply = self.place.run(|| exchange().map_err(|error| error.to_string())).ok()?;
+        let exchange =
+            || exchange::ask_on(&mut exchange::connect(self.server, limits::REPLY_TIMEOUT)?, &query.octets());
+        let reply = self.place.run(|| exchange().map_err(|error: io::Error| error.to_string())).ok()?;
         Some(reply).filter(|reply| query.is_answered_by(reply))
     }
 

@@ -15,9 +15,6 @@ pub const FORGED_LEAD: Duration = Duration::from_millis(30);
 /// Entries in the log of upstream queries: more than all tests of a device cause, repetitions included.
 pub const UPSTREAM_QUERIES: usize = 10_000;
 
-/// Largest message over TCP that the client reads: the longest reply here has less than 1,000 octets.
-pub const MESSAGE: usize = 65_535;
-
 /// Time limit of the closed loop of a device in the short version.
 pub const SPEED_QUICK: Duration = Duration::from_millis(2500);
 

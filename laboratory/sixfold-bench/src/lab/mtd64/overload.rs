@@ -8,13 +8,12 @@ use crate::agent_client::AgentClient;
 use crate::lab::context::{Context, figure};
 use crate::lab::device::RunningDevice;
 use crate::usage::Usage;
-use authority::Zone;
+use authority::{Faults, Server, Settings, Zone};
 use measure::experiment::{Figure, Origin};
 use measure::run::Summary;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, Instant};
 use wire::Type;
 
@@ -45,9 +44,6 @@ const PROBE_PAUSE: Duration = Duration::from_millis(50);
 /// Threads of mtd64-ng, its default, as in `mtd64-speed`.
 const THREADS: u16 = 10;
 
-/// Wait of the authority for a datagram, so that it sees the end.
-const POLL: Duration = Duration::from_millis(50);
-
 /// Runs the experiment.
 ///
 /// # Errors
@@ -57,22 +53,22 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     let default: &[&str] = context.choose(&DEFAULT_QUICK, &DEFAULT);
     let subjects = devices::subjects(context, default)?;
     let place = Place::open(subjects.iter().any(Subject::is_of_the_papers))?;
-    let authority = PartlySilent::start(&place)?;
+    let authority = start_authority(&place)?;
+    let upstream = authority.addresses()[0];
     let mut agent = place.agent()?;
     for subject in &subjects {
         place.set_v6only(subject.is_v6only())?;
         context.progress(&format!("{}: the flood", subject.name))?;
-        let (device, client) = start(context, &place, &mut agent, subject, authority.address)?;
+        let (device, client) = start(context, &place, &mut agent, subject, upstream)?;
         let flooded = flood(context, &place, &mut agent, &device, &client)?;
         device.stop(&mut agent);
         enter_flood(context, subject, &flooded);
         context.progress(&format!("{}: the memory", subject.name))?;
-        let (device, client) = start(context, &place, &mut agent, subject, authority.address)?;
+        let (device, client) = start(context, &place, &mut agent, subject, upstream)?;
         let rounds = leak(context, &mut agent, &device, &client)?;
         device.stop(&mut agent);
         enter_leak(context, subject, &rounds);
     }
-    differences(context);
     Ok(())
 }
 
@@ -86,6 +82,15 @@ fn start<'p>(
     let workers = if subject.is_of_the_papers() { THREADS } else { 1 };
     let launch = Launch { workers, ..Launch::new(upstream, ZONE) };
     devices::start(context, place, agent, subject, &launch, &name("011", 0))
+}
+
+/// Starts an authority that is silent about the names that begin with [`SILENT`].
+fn start_authority(place: &Place) -> Result<Server, String> {
+    let zone = Zone::new(ZONE).map_err(|error| error.to_string())?;
+    let listen = place.upstream();
+    let settings = Settings::new(zone).faults(Faults::default().silent_about(SILENT));
+    let failed = |error: std::io::Error| format!("the authority at {listen}: {error}");
+    place.run(|| Server::with(&[listen], &settings).map_err(failed))
 }
 
 /// Name number `number` of a kind.
@@ -295,90 +300,9 @@ fn grows_in_every_round(rounds: &[(u64, u64)]) -> bool {
     rounds.len() > 1 && rounds.windows(2).all(|pair| pair[1].1 > pair[0].1)
 }
 
-fn differences(context: &mut Context) {
-    context.difference(
-        "A plan",
-        "The paper on MTD64 plans a test of floods by AAAA queries and does none; that on mtd64-ng names MTD64's thread for each query and its \
-         leak as motives, and measures neither. So no figure of theirs stands beside these.",
-    );
-    context.difference(
-        "Memory",
-        "A server with a cache keeps what it has answered: Sixfold, BIND and Unbound grow until their caches are full. MTD64 and mtd64-ng \
-         have no cache, so what grows there is lost. The resident memory has steps of 4 KiB, and allocators keep what is freed.",
-    );
-    context.difference(
-        "Threads",
-        "Counted are the threads of all processes of the device. A paper's program that becomes a daemon has one or two more, which \
-         hold its place.",
-    );
-}
-
-/// Authority that is silent about the names that begin with [`SILENT`]. Dropping it ends its thread.
-struct PartlySilent {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl PartlySilent {
-    fn start(place: &Place) -> Result<PartlySilent, String> {
-        let zone = Zone::new(ZONE).map_err(|error| error.to_string())?;
-        let listen = place.upstream();
-        let failed = |error: std::io::Error| format!("the authority at {listen}: {error}");
-        let socket = place.run(|| UdpSocket::bind(listen).map_err(failed))?;
-        socket.set_read_timeout(Some(POLL)).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let thread = thread::spawn({
-            let stop = Arc::clone(&stop);
-            move || serve(&socket, &zone, &stop)
-        });
-        Ok(PartlySilent { address, stop, thread: Some(thread) })
-    }
-}
-
-impl Drop for PartlySilent {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // A thread that has failed has answered nothing since, which the probes show.
-            let _ = thread.join();
-        }
-    }
-}
-
-/// True if a query is about a name whose server is silent. The first label follows its length.
-fn is_silent(query: &[u8]) -> bool {
-    query.get(wire::HEADER + 1..).is_some_and(|label| label.starts_with(SILENT.as_bytes()))
-}
-
-fn serve(socket: &UdpSocket, zone: &Zone, stop: &AtomicBool) {
-    let (mut query, mut reply) = ([0; 4096], [0; 4096]);
-    while !stop.load(Ordering::Relaxed) {
-        let Ok((length, from)) = socket.recv_from(&mut query) else { continue };
-        let query = &query[..length];
-        if is_silent(query) {
-            continue;
-        }
-        if let Some(length) = zone.answer(query, 512, &mut reply) {
-            // A device that has gone needs no reply.
-            let _ = socket.send_to(&reply[..length], from);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_names_of_the_flood_have_a_silent_server_and_the_others_do_not() {
-        let query = |name: &str| Query { name, rtype: Type::AAAA, id: 1, edns: false }.octets();
-        assert_eq!(name(SILENT, 0x01_02_03), format!("012-001-002-003.{ZONE}"));
-        assert!(is_silent(&query(&name(SILENT, 7))));
-        assert!(!is_silent(&query(&name(ANSWERED, 7))));
-        assert!(!is_silent(b"short"));
-    }
 
     #[test]
     fn a_leak_grows_in_every_round() {

@@ -2,33 +2,21 @@
 //!
 //! MTD64, mtd64-ng and TOTD send their queries to port 53 of an IPv4 address, and MTD64 listens on port 53 of all IPv6 addresses.
 //! These ports may be taken on this host. So an experiment with these programs runs in a network namespace of its own, which
-//! needs root. A process holds the namespace; when it ends, the kernel removes the namespace.
+//! needs root.
 
 use crate::agent_client::AgentClient;
-use crate::link::namespace::Namespace;
-use crate::process::own_program;
-use std::io::{BufRead, BufReader};
+use crate::link::own_namespace::OwnNamespace;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::process::{Child, Command, Stdio};
-
-/// Script that makes the namespace usable: the loopback interface is up.
-const SCRIPT: &str = "ip link set lo up && echo ready && exec sleep 2147483647";
 
 /// Setting that makes a socket on `::` leave IPv4 alone (ipv6(7)); the kernel reads it when a program makes the socket.
-const BINDV6ONLY: &str = "/proc/sys/net/ipv6/bindv6only";
+const BINDV6ONLY: &str = "net/ipv6/bindv6only";
 
 /// Network of an experiment.
 pub enum Place {
     /// This host.
     Host,
-    /// A network namespace, and the process that holds it.
-    Own(Holder),
-}
-
-/// Process that holds a network namespace.
-pub struct Holder {
-    process: Child,
-    namespace: Namespace,
+    /// A network namespace.
+    Own(OwnNamespace),
 }
 
 impl Place {
@@ -38,7 +26,12 @@ impl Place {
     ///
     /// The namespace cannot be made: this needs root, and util-linux and iproute2.
     pub fn open(needs_namespace: bool) -> Result<Place, String> {
-        if needs_namespace { Holder::start().map(Place::Own) } else { Ok(Place::Host) }
+        if !needs_namespace {
+            return Ok(Place::Host);
+        }
+        OwnNamespace::make().map(Place::Own).map_err(|why| {
+            format!("no network namespace for MTD64, mtd64-ng and TOTD: {why}; run as root, or leave --program out for these")
+        })
     }
 
     /// Address at which the authority listens.
@@ -64,10 +57,7 @@ impl Place {
     pub fn set_v6only(&self, only: bool) -> Result<(), String> {
         match self {
             Place::Host => Ok(()),
-            Place::Own(_) => self.run(|| {
-                let value = if only { "1" } else { "0" };
-                std::fs::write(BINDV6ONLY, value).map_err(|error| format!("{BINDV6ONLY}: {error}"))
-            }),
+            Place::Own(own) => own.set(BINDV6ONLY, if only { "1" } else { "0" }),
         }
     }
 
@@ -79,7 +69,7 @@ impl Place {
     pub fn run<T: Send>(&self, work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
         match self {
             Place::Host => work(),
-            Place::Own(holder) => holder.namespace.run(work),
+            Place::Own(own) => own.namespace().run(work),
         }
     }
 
@@ -89,10 +79,10 @@ impl Place {
     ///
     /// The file of this program is unknown.
     pub fn prefix(&self) -> Result<Vec<String>, String> {
-        let Place::Own(holder) = self else { return Ok(Vec::new()) };
-        let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
-        let network = format!("--net=/proc/{}/ns/net", holder.process.id());
-        Ok(vec!["nsenter".to_owned(), network, "--".to_owned(), own.display().to_string()])
+        match self {
+            Place::Host => Ok(Vec::new()),
+            Place::Own(own) => own.prefix(),
+        }
     }
 
     /// Connects to an agent in the place.
@@ -104,38 +94,5 @@ impl Place {
         let prefix = self.prefix()?;
         let prefix = (!prefix.is_empty()).then_some(prefix.as_slice());
         AgentClient::connect("laboratory", prefix).map_err(|error| error.to_string())
-    }
-}
-
-impl Holder {
-    /// Starts the process. The kernel kills it if this program ends in any way.
-    fn start() -> Result<Holder, String> {
-        let refused = |why: String| {
-            format!(
-                "no network namespace for MTD64, mtd64-ng and TOTD: {why}; run as root, or leave --program out for these"
-            )
-        };
-        let mut process = Command::new("setpriv")
-            .args(["--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", SCRIPT])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| refused(format!("setpriv: {error}")))?;
-        let mut line = String::new();
-        let output = process.stdout.take();
-        let read = output.map(|output| BufReader::new(output).read_line(&mut line));
-        let namespace = process.id().to_string().parse().map_err(refused)?;
-        let holder = Holder { process, namespace };
-        match read {
-            Some(Ok(_)) if line.trim() == "ready" => Ok(holder),
-            _ => Err(refused("unshare or ip failed".to_owned())),
-        }
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }

@@ -92,7 +92,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     paper(context, &subjects, &threads);
     order(context, &rates);
     chart(context, lines);
-    differences(context);
     Ok(())
 }
 
@@ -319,32 +318,6 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
         y: ChartAxis { label: "queries per second".to_owned(), logarithmic: true },
         lines,
     });
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    context.difference(
-        "machine",
-        "The paper's device is an Odroid C1+ with four cores at 1.5 GHz; tester and authority are other machines. Here all share \
-         one machine. The device gets a core for each thread as long as there are cores; with as many threads as cores it shares \
-         them with the tester, and on two cores a third thread brings nothing.",
-    );
-    context.difference(
-        "search",
-        "The paper bisects from 0 to 16,384 in steps of 1 and takes one failure as final, which caps a whole search after one \
-         lost packet; see the experiment on the search. Here the search is relative, starts at 4,000, and repeats a \
-         rate that failed.",
-    );
-    context.difference(
-        "trials",
-        "The paper has trials of 60 s and 20 searches. Here trials have 5 s and 3 searches, and 0.5 s and one search with \
-         --quick; `sixfold-bench run --sweep workers=1,2,4` makes a run by RFC 8219.",
-    );
-    context.difference(
-        "threads",
-        "A thread of mtd64-ng waits for the upstream's reply and does nothing else, so it gains from more threads than cores. A \
-         worker of the servers of today has many queries outstanding.",
-    );
 }
 
 #[cfg(test)]

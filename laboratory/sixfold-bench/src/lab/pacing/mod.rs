@@ -76,7 +76,7 @@ struct Trial {
 impl Trial {
     /// Name of the row in tables.
     fn row(&self) -> String {
-        format!("{}/s, {}", load::grouped(self.rate_qps as u64), self.sender)
+        format!("{}/s, {}", measure::units::grouped(self.rate_qps as u64), self.sender)
     }
 
     /// True if the tester itself says that it kept its schedule.
@@ -128,7 +128,7 @@ fn trial(context: &mut Context, rate_qps: f64, way: Way, duration: Duration) -> 
     loop {
         context.progress(&format!(
             "{} queries/s, {}, {} s",
-            load::grouped(rate_qps as u64),
+            measure::units::grouped(rate_qps as u64),
             way.name,
             duration.as_secs_f64()
         ))?;
@@ -181,7 +181,7 @@ fn trial_of_tool(
 ) -> Result<Option<Trial>, String> {
     context.progress(&format!(
         "{} queries/s, {}, {} s",
-        load::grouped(rate_qps as u64),
+        measure::units::grouped(rate_qps as u64),
         tool.name,
         duration.as_secs_f64()
     ))?;

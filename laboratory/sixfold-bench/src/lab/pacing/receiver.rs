@@ -2,11 +2,10 @@
 //! the work of a trial.
 
 use super::{TTL_SECS, names};
+use crate::background::Background;
 use load::sockets::{Pinned, StampedReceiver};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Longest wait for a query, so that the thread sees its end soon.
@@ -43,8 +42,7 @@ pub struct Received {
 /// A receiver in a thread of its own.
 pub struct Receiver {
     address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Received, String>>>,
+    thread: Background<Result<Received, String>>,
 }
 
 impl Receiver {
@@ -58,14 +56,12 @@ impl Receiver {
         let listen = SocketAddr::from((Ipv6Addr::LOCALHOST, 0));
         let socket = StampedReceiver::bind(listen, WAIT).map_err(failed)?;
         let address = socket.address().map_err(failed)?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
+        let thread = Background::start(move |stop| {
             let _pinned = core.map(|core| Pinned::new(usize::from(core))).transpose().map_err(failed)?;
-            receive(&socket, queries, &flag).map_err(failed)
+            receive(&socket, queries, stop).map_err(failed)
         });
         std::thread::sleep(STAMPS_ON);
-        Ok(Receiver { address, stop, thread: Some(thread) })
+        Ok(Receiver { address, thread })
     }
 
     /// The address that it listens on.
@@ -78,19 +74,8 @@ impl Receiver {
     /// # Errors
     ///
     /// The thread cannot run on its core, or the error of recvmsg(2).
-    pub fn end(mut self) -> Result<Received, String> {
-        self.stop.store(true, Ordering::Relaxed);
-        let thread = self.thread.take().ok_or("the receiver has ended")?;
-        thread.join().map_err(|_| "the receiver's thread has failed".to_owned())?
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+    pub fn end(self) -> Result<Received, String> {
+        self.thread.end()
     }
 }
 

@@ -3,9 +3,9 @@
 use super::outside::INTERVALS_MS;
 use super::{Trial, WAYS};
 use crate::lab::context::{Context, figure};
-use load::grouped;
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, Program};
 use measure::outcome::{Deviation, Outcome};
+use measure::units::grouped;
 use std::time::Duration;
 
 /// Bound of the authors' script around dns64perf++: sending 60 s of queries may take 1 % longer.
@@ -282,45 +282,14 @@ fn claim_authors(context: &mut Context, trials: &[Trial]) {
 }
 
 fn differences(context: &mut Context, duration: Duration) {
-    let notes = [
-        (
-            "Rule of the papers",
-            format!(
-                "The script around dns64perf++ ends if sending took more than 1 % longer than the 60 s that were ordered, and \
-                 dns64perf++ prints \"Can't keep up\" when it is late with a query. Both are the tester's own account. Here a trial \
-                 takes {} s, and a receiver judges it; the bound is a claim in trials of at least {} s.",
-                duration.as_secs_f64(),
-                JUDGED.as_secs()
-            ),
+    context.difference(
+        "Rule of the papers",
+        format!(
+            "The script around dns64perf++ ends if sending took more than 1 % longer than the 60 s that were ordered, and \
+             dns64perf++ prints \"Can't keep up\" when it is late with a query. Both are the tester's own account. Here a trial \
+             takes {} s, and a receiver judges it; the bound is a claim in trials of at least {} s.",
+            duration.as_secs_f64(),
+            JUDGED.as_secs()
         ),
-        (
-            "Other tools",
-            "dnsperf, if it is installed, and dns64perf++ of --program (branch feature/multiport) ask for the same names in the same order, \
-             with one client on the core of the tester, and are judged by the receiver alone. The receiver's answers are valid for both. \
-             Their starting time does not count, as the schedule begins with the first query."
-                .to_owned(),
-        ),
-        (
-            "Place of the receiver",
-            "Tester and receiver are on one host, over the IPv6 loopback address, each with a core of its own where there are two. The \
-             kernel takes the time stamps where a datagram enters its network stack. A network card with time stamps of its own would \
-             also see the queue in front of it."
-                .to_owned(),
-        ),
-        (
-            "Beginning of the schedule",
-            "The receiver does not know when the schedule began. Its beginning is the latest with which no query came before it was \
-             due, so a delay that all queries share is not seen, as on any network."
-                .to_owned(),
-        ),
-        (
-            "Short intervals",
-            "An interval of 1 ms has one query at 1,000 queries a second, so that one query beyond its end is a deviation of 100 %. \
-             Sleeping senders wake up to 50 us late, and the kernel's timers add as much."
-                .to_owned(),
-        ),
-    ];
-    for (subject, text) in notes {
-        context.difference(subject, text);
-    }
+    );
 }

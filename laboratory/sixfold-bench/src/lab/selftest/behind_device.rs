@@ -62,14 +62,6 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
             inside.iter().all(|inside| *inside),
         );
     }
-    context.difference(
-        "Certificate",
-        "The paper's self-test has the traffic of its tester alone. Here each result has a self-test with the traffic of its device. \
-         The authority's core is not full behind a device, which is the slower one, so its rate there is computed from its CPU \
-         time for a query: this holds for the rate of the device, and is too low for a full core, which is not woken up for each \
-         query. A certificate is reduced by the ratio of the two CPU times, so a difference above 0 does not make it \
-         too high. Other programs on this host change both figures; measure on an idle one.",
-    );
     Ok(())
 }
 

@@ -2,8 +2,8 @@
 
 use super::{PAPER_DELTA, PLACE, RATE_OF_INTEREST_QPS};
 use crate::agent_client::AgentClient;
-use crate::lab::context::{Context, figure};
-use measure::experiment::{Figure, Origin, Program, median_interval, proportion_interval};
+use crate::lab::context::{Context, figure, median_figure, share};
+use measure::experiment::{Figure, Origin, Program, median_interval};
 use measure::order::{Authority, Expectation, Lanes, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use measure::plan::{Draft, Plan};
@@ -78,32 +78,12 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
 /// Figures about the paper's rate.
 fn at_the_papers_rate(context: &mut Context, passed: u64, trials: u64, slowest_ms: &[f64]) {
     let row = "at 24,000/s";
-    let percent = |share: f64| 100.0 * share;
+    context.figure(share(TABLE, row, "trials that passed", (passed, trials), Origin::Measured));
     context.figure(Figure {
-        interval: proportion_interval(passed, trials).map(|(low, high)| (percent(low), percent(high))),
-        samples: trials,
-        ..figure(
-            TABLE,
-            row,
-            "trials that passed",
-            percent(passed as f64 / trials as f64),
-            "%",
-            Origin::Measured,
-        )
-    });
-    context.figure(Figure {
-        interval: median_interval(slowest_ms, context.seed(90)),
         samples: trials,
         paper: Some(TIMEOUT_MS as f64),
         place: format!("{PLACE}: the limit"),
-        ..figure(
-            TABLE,
-            row,
-            "slowest answer of a trial",
-            Summary::of(slowest_ms).median,
-            "ms",
-            Origin::Measured,
-        )
+        ..median_figure(TABLE, row, "slowest answer of a trial", slowest_ms, "ms", context.seed(90))
     });
     // No claim: a host that other programs use fails trials, and one that passes of many says nothing about the tester.
     if passed < trials {

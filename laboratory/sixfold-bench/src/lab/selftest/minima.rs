@@ -1,10 +1,8 @@
 //! The minima of 20 searches, as in the paper's Table 2, and the arithmetic of the paper's own minima.
 
 use super::{FAILURES, LIMIT_QPS, REPETITIONS, percent_text};
-use crate::lab::context::{Context, figure};
-use measure::experiment::{
-    Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval, proportion_interval,
-};
+use crate::lab::context::{Context, figure, percent, share};
+use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval};
 use measure::run::Summary;
 use papers::bisection::{HIGH_QPS, Server, chance_of_powers, plain, power_of_two};
 
@@ -75,12 +73,7 @@ fn figures(context: &mut Context, failure: f64, minima: &[f64]) {
         ..figure(table, &row, "median of the minima", Summary::of(minima).median, "1/s", Origin::Virtual)
     });
     let low = minima.iter().filter(|it| **it <= 8191.0).count() as u64;
-    let share = 100.0 * low as f64 / samples as f64;
-    context.figure(Figure {
-        interval: proportion_interval(low, samples).map(|(low, high)| (100.0 * low, 100.0 * high)),
-        samples,
-        ..figure(table, &row, "minima of 8,191/s or less", share, "%", Origin::Virtual)
-    });
+    context.figure(share(table, &row, "minima of 8,191/s or less", (low, samples), Origin::Virtual));
 }
 
 /// Histogram of the powers of two.
@@ -101,9 +94,8 @@ fn chart(lines: Vec<ChartLine>) -> Chart {
 fn powers(name: String, origin: Origin, minima: &[u64]) -> ChartLine {
     let share = |m: u32| {
         let count = minima.iter().filter(|it| power_of_two(**it) == m).count() as u64;
-        let interval = proportion_interval(count, minima.len() as u64).filter(|_| origin == Origin::Virtual);
-        let y = 100.0 * count as f64 / minima.len() as f64;
-        Point { x: f64::from(m), y, interval: interval.map(|(low, high)| (100.0 * low, 100.0 * high)) }
+        let (y, interval) = percent((count, minima.len() as u64));
+        Point { x: f64::from(m), y, interval: interval.filter(|_| origin == Origin::Virtual) }
     };
     ChartLine { name, origin, points: (1..=13).map(share).collect() }
 }

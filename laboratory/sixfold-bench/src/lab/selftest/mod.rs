@@ -56,12 +56,6 @@ fn formulas(context: &mut Context) {
             context.figure(meant);
         }
     }
-    context.difference(
-        "Formula of the self-test",
-        "RFC 8219 section 9.2.1 prints the rate 2*(r+delta) with a delta of at least 0.1: a number without unit is added to a \
-         rate, and the margin is lost: at r = 10,000/s and a delta of 0.2 it asks for 20,000.4/s. The paper and this laboratory use \
-         2*(1+delta)*r, which are the paper's 24,000/s.",
-    );
 }
 
 /// A probability as a percentage.

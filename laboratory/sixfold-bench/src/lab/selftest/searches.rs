@@ -3,8 +3,8 @@
 
 use super::minima::TABLE_2;
 use super::{FAILURES, LIMIT_QPS, REPETITIONS, percent_text};
-use crate::lab::context::{Context, figure};
-use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
+use crate::lab::context::{Context, figure, percent, share};
+use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use measure::run::Summary;
 use papers::bisection::{
     HIGH_QPS, Server, one_failure_share, plain, repetitions, search_limits, steps_below,
@@ -60,12 +60,6 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
     table_of_steps(context, &samples);
     claims(context, &samples);
     context.chart(distribution(&samples));
-    context.difference(
-        "Server",
-        "The model has one sharp limit of 8,500 queries/s, and a trial up to it fails with a fixed probability. Real servers \
-         have no sharp limit, and a trial also passes by luck above it: hence the paper's maxima of the mirrored form \
-         k * 2^m + 1.",
-    );
     Ok(())
 }
 
@@ -117,14 +111,13 @@ fn table_of_results(context: &mut Context, samples: &[Sample]) {
         let row = format!("{} of trials fail: {}", percent_text(sample.failure), sample.kind.name());
         let (summary, count) = (Summary::of(&sample.results), sample.results.len() as u64);
         let near = sample.results.iter().filter(|it| **it >= 0.99 * LIMIT_QPS).count() as u64;
-        let percent = |share: f64| 100.0 * share;
-        let interval = proportion_interval(near, count).map(|(low, high)| (percent(low), percent(high)));
+        let (near, interval) = percent((near, count));
         for (column, value, unit, interval) in [
             ("median", summary.median, "1/s", None),
             ("1st percentile", summary.p1, "1/s", None),
             ("minimum", summary.min, "1/s", None),
             ("standard deviation", summary.deviation, "1/s", None),
-            ("at most 1 % below the limit", percent(near as f64 / count as f64), "%", interval),
+            ("at most 1 % below the limit", near, "%", interval),
             ("trials of a search", sample.trials as f64 / count as f64, "", None),
         ] {
             context.figure(Figure {
@@ -145,13 +138,7 @@ fn table_of_steps(context: &mut Context, samples: &[Sample]) {
             let ended = sample.results.iter().filter(|it| **it == (step - 1) as f64).count() as u64;
             let row = format!("{} = {step} - 1", step - 1);
             let column = format!("{} of trials fail", percent_text(sample.failure));
-            let share = 100.0 * ended as f64 / count as f64;
-            let interval = proportion_interval(ended, count).map(|(low, high)| (100.0 * low, 100.0 * high));
-            context.figure(Figure {
-                samples: count,
-                interval,
-                ..figure(table, &row, &column, share, "%", Origin::Virtual)
-            });
+            context.figure(share(table, &row, &column, (ended, count), Origin::Virtual));
             let computed = 100.0 * one_failure_share(LIMIT_QPS, HIGH_QPS, sample.failure, at);
             let column = format!("{column}, computed");
             context.figure(figure(table, &row, &column, computed, "%", Origin::Arithmetic));

@@ -1,7 +1,8 @@
 //! The paper's clients with sockets: each has 4 loops that resolve one name after the other, as `host` does.
 
 use super::message;
-use std::net::{SocketAddr, UdpSocket};
+use crate::exchange;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 use std::thread;
@@ -182,22 +183,11 @@ impl<'a> Client<'a> {
     /// Sends a query from a new port and waits for the right answer.
     fn ask(&self, query: &[u8], address: [u8; 4]) -> std::io::Result<bool> {
         let load = self.shared.load;
-        let socket = UdpSocket::bind(SocketAddr::new(load.server.ip(), 0))?;
-        socket.connect(load.server)?;
-        socket.send(query)?;
-        let due = Instant::now() + load.timeout;
-        let mut buffer = [0; 4096];
-        loop {
-            let left = due.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            socket.set_read_timeout(Some(left))?;
-            let length = socket.recv(&mut buffer)?;
-            if message::is_right(&buffer[..length], query, address) {
-                return Ok(true);
-            }
-            self.shared.wrong.fetch_add(1, Ordering::Relaxed);
-        }
+        let reply = exchange::ask(&exchange::socket_to(load.server)?, query, load.timeout, |reply| {
+            let is_right = message::is_right(reply, query, address);
+            self.shared.wrong.fetch_add(u64::from(!is_right), Ordering::Relaxed);
+            is_right
+        });
+        Ok(reply?.is_some())
     }
 }

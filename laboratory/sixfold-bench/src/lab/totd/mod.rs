@@ -72,19 +72,4 @@ fn differences(context: &mut Context) {
              published source of TOTD 1.5.1 and 1.5.3, and answers AAAA queries only."
         ),
     );
-    context.difference(
-        "The cause of the stall",
-        "The paper explains the stall by IDs that are outstanding twice. The source has a table of 1,000 entries that ignores a \
-         message whose source and ID were seen within 60 s, also replies. Without this table the model does not stall.",
-    );
-    context.difference(
-        "Clients",
-        "The paper starts a process of `host` for each name. Here a thread does its work, with a new socket for each name, so \
-         one client is limited less by itself. All programs share one machine.",
-    );
-    context.difference(
-        "Machine",
-        "The paper's server is a Pentium III of 800 MHz. In virtual time the server has its speed: 1,010 requests/s with ten \
-         clients and 494 with one are the paper's, everything else follows.",
-    );
 }

@@ -1,9 +1,9 @@
 //! The price of an ID, on the generators themselves (paper, section 6: "invisible"): time for one ID of each scheme, and the shuffle of
 //! 32,768 steps, during which the server answers nobody.
 
-use super::super::context::{Context, figure};
+use super::super::context::{Context, figure, median_figure};
 use super::paper::TABLE_2;
-use measure::experiment::{Figure, Origin, median_interval};
+use measure::experiment::Origin;
 use measure::run::Summary;
 use papers::totd::ids::{Ids, Pools, Scheme};
 use papers::totd::limits::{PERMUTATION, USED};
@@ -112,10 +112,8 @@ fn permuted(repetitions: usize) -> (Times, Times) {
 }
 
 fn enter(context: &mut Context, row: &str, column: &str, times: &Times, factor: f64, unit: &str) {
-    let interval = median_interval(&times.0, 1).map(|(low, high)| (low * factor, high * factor));
-    let samples = times.0.len() as u64;
-    let cell = figure(TABLE, row, column, times.median() * factor, unit, Origin::Measured);
-    context.figure(Figure { interval, samples, ..cell });
+    let values: Vec<f64> = times.0.iter().map(|time| time * factor).collect();
+    context.figure(median_figure(TABLE, row, column, &values, unit, 1));
 }
 
 #[cfg(test)]

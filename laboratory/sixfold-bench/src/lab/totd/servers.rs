@@ -8,12 +8,13 @@ use super::{PREFIX, ZONE, message};
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
+use crate::exchange;
 use crate::usage::Usage;
 use authority::{Server, Zone};
 use measure::run::DeviceUse;
 use papers::totd::ids::{SCHEMES, Scheme};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Devices of the experiments, of the load test, unless the user names others: the paper's comparator, and the two that are compared most.
@@ -246,12 +247,8 @@ impl Bench {
 
 /// True if a server answers this query within a moment.
 fn is_answering(server: SocketAddr, address: [u8; 4], id: u16, zone: &[u8]) -> std::io::Result<bool> {
-    let socket = UdpSocket::bind(SocketAddr::new(server.ip(), 0))?;
-    socket.set_read_timeout(Some(Duration::from_millis(300)))?;
-    socket.connect(server)?;
     let query = message::query(id, address, zone);
-    socket.send(&query)?;
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer)?;
-    Ok(message::is_right(&buffer[..length], &query, address))
+    let is_right = |reply: &[u8]| message::is_right(reply, &query, address);
+    let reply = exchange::ask(&exchange::socket_to(server)?, &query, Duration::from_millis(300), is_right);
+    Ok(reply?.is_some())
 }

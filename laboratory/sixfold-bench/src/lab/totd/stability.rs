@@ -74,16 +74,6 @@ pub(super) fn run(context: &mut Context) -> Result<(), String> {
         context.progress(&format!("{}, {} s", candidate.name, duration.as_secs()))?;
         run_one(context, candidate, duration)?;
     }
-    context.difference(
-        "Load",
-        "The paper does not give the rate of its night. Here it is a share of the rate that 32 outstanding queries reached just \
-         before: 70 %, and 40 % in the short version.",
-    );
-    context.difference(
-        "Duration",
-        "The paper's run took a night: --duration 12h. The default is 10 minutes, because the servers are loaded one after the \
-         other.",
-    );
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! The stall of a minute: its cause and its frequency in virtual time, and once with sockets.
 
-use super::super::context::{Context, figure};
+use super::super::context::{Context, figure, share};
 use super::hosts::{self, HostLoad, HostOutcome};
 use super::paper::{self, Rates, TABLE_1, TABLE_2};
 use super::servers::{Bench, Candidate};
-use measure::experiment::{Figure, Origin, median_interval, proportion_interval};
+use measure::experiment::{Figure, Origin, median_interval};
 use measure::statistics::{SplitMix64, median, sorted};
 use papers::totd::ids::{SCHEMES, Scheme, landing};
 use papers::totd::load::{Outcome, Parameters, Upstreams, run};
@@ -115,9 +115,7 @@ fn enter(context: &mut Context, name: &str, outcomes: &[Outcome]) {
     let middle = median(&longest).unwrap_or(f64::NAN);
     context.figure(Figure { interval: median_interval(&longest, 1), ..base("median", middle, "s") });
     context.figure(Figure { paper: paper.0, place: paper.1.to_owned(), ..base("longest", high, "s") });
-    let share = 100.0 * stalled as f64 / samples as f64;
-    let interval = proportion_interval(stalled, samples).map(|(low, high)| (100.0 * low, 100.0 * high));
-    context.figure(Figure { interval, ..base("runs with a stall", share, "%") });
+    context.figure(share(TABLE, name, "runs with a stall", (stalled, samples), Origin::Virtual));
     let observed =
         format!("{stalled} of {samples} runs; the longest experiments take {low:.1} to {high:.1} s");
     match name {
@@ -163,12 +161,7 @@ fn frequency(context: &mut Context) -> Result<(), String> {
         let outcome = run(&Parameters { experiments: 2, ..parameters(&VARIANTS[0], clock_ns, seed) });
         stalled += u64::from(outcome.longest_s() > STALL_S);
     }
-    let interval = proportion_interval(stalled, runs).map(|(low, high)| (100.0 * low, 100.0 * high));
-    context.figure(Figure {
-        interval,
-        samples: runs,
-        ..figure(table, "model", "share", 100.0 * stalled as f64 / runs as f64, "%", Origin::Virtual)
-    });
+    context.figure(share(table, "model", "share", (stalled, runs), Origin::Virtual));
     let lost_s = lost_seconds(&TABLE_1.rates, &TABLE_2.rates);
     // Ten runs with 1 to 10 clients have 55 x 65,536 names of two IDs; a random landing leaves 32,768 IDs on average.
     let overflows = 55.0 * 65_536.0 * 2.0 / 32_768.0;

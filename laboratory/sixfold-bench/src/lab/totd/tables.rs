@@ -100,14 +100,6 @@ pub(super) fn simulate(context: &mut Context) -> Result<(), String> {
         y: ChartAxis { label: "requests/s".to_owned(), logarithmic: false },
         lines,
     });
-    context.difference(
-        "The model of the load",
-        "Two times of the model are free: that of the server for a message, and that of a client between two names. They are chosen \
-         so that 1 and 10 clients get the rates of Table II. The rates of other numbers of clients, and all of Table III, are \
-         predictions. The average experiment of n clients takes 256 n / rate, in the model as in the paper. The use of the \
-         processor with 1 client is where the model fails: 49 %, where the paper has 18.9 to 22.3 %. A time for a message that is \
-         constant does not fit both that and the rate of many clients.",
-    );
     Ok(())
 }
 
@@ -244,18 +236,6 @@ pub(super) fn measure(context: &mut Context) -> Result<(), String> {
         "average experiment (s)",
         averages,
     ));
-    context.difference(
-        "Number of experiments",
-        "A client runs 32 experiments of 256 names (8 in the short version), not 256, and each number of clients has a newly \
-         started server. In virtual time a client runs all 256. In the short version the forwarder's counter begins at 1 and \
-         does not run over.",
-    );
-    context.difference(
-        "Cells of the paper",
-        "Beside the figures stand the paper's rates in all cells; of the times, the processor and the memory those of 1 and 10 \
-         clients and the longest experiments, as far as they are at hand. The paper's memory is the change of the free memory of \
-         its host; here it is the resident memory of the server.",
-    );
     Ok(())
 }
 

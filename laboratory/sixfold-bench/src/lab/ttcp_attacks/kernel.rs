@@ -5,7 +5,6 @@ use crate::lab::ttcp_blocks::kernel_program;
 use crate::lab::{kernel_fast_open, own_namespace};
 use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use measure::experiment::Origin;
-use netem::{Direction, Impairments};
 use rustix::net::{AddressFamily, SocketType, sendto, socket};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -74,8 +73,7 @@ fn host(namespace: &OwnNamespace, seed: u64) -> Result<TtcpHost, String> {
     let settings = Settings { transactions: false, fast_open: Some(fast_open), ..Settings::default() };
     let mut stack = Stack::new(&[IpAddr::from(STACK)], settings, seed).map_err(|error| error.to_string())?;
     stack.listen(PORT, Listen::default()).map_err(|error| error.to_string())?;
-    let direction = |seed| Direction::new(Impairments::default(), seed);
-    Ok(TtcpHost::new(device, stack, direction(seed), direction(seed ^ 1)))
+    Ok(TtcpHost::direct(device, stack))
 }
 
 /// Connections with data on the SYN that the kernel has opened (`TCPFastOpenActive`) or accepted (`TCPFastOpenPassive`).

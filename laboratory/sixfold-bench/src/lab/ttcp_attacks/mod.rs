@@ -7,7 +7,7 @@ mod kernel;
 mod memory;
 mod repeats;
 
-use super::context::{Context, figure};
+use super::context::{self, Context, figure};
 use measure::experiment::{Figure, Origin, proportion_interval};
 use papers::attacks::{self, Hits, MECHANISMS, Mechanism};
 
@@ -28,7 +28,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     context.progress("requests that are executed twice")?;
     repeats::repeats(context);
     kernel::check(context)?;
-    differences(context);
     Ok(())
 }
 
@@ -41,14 +40,9 @@ fn name(mechanism: Mechanism) -> &'static str {
     }
 }
 
-/// A share of trials, per cent, with its interval.
+/// A share of trials in virtual time.
 fn share(table: &str, row: &str, column: &str, Hits { hits, trials }: Hits) -> Figure {
-    let percent = |share: f64| 100.0 * share;
-    Figure {
-        interval: proportion_interval(hits, trials).map(|(low, high)| (percent(low), percent(high))),
-        samples: trials,
-        ..figure(table, row, column, percent(hits as f64 / trials as f64), "%", Origin::Virtual)
-    }
+    context::share(table, row, column, (hits, trials), Origin::Virtual)
 }
 
 /// Blind guesses of the connection count and of the cookie.
@@ -167,39 +161,4 @@ fn ends_of_the_lockout(context: &mut Context, table: &str) {
         format!("{fast_open} handshakes after {guesses} guesses"),
         fast_open == 0,
     );
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    for (subject, text) in [
-        (
-            "immunity",
-            "The paper says that T/TCP is immune against denial of service because counts increase. Half of all counts are \
-             later than any count (RFC 1644 compares modulo 2^32), and no part of it is secret: RFC 4614, RFC 6247, RFC 7413 \
-             section 8.1.",
-        ),
-        (
-            "a count that is not later",
-            "The paper says that the server then clears its cache. FreeBSD clears it only where the SYN has no count or CC.NEW, \
-             and RFC 1644 section 3.5 keeps it. If the server cleared it, the lockout would end after one handshake, but then \
-             each forged SYN could clear it.",
-        ),
-        (
-            "Fast Open is no part of the paper",
-            "It is from 2014, eleven years later. It keeps data on the SYN, which the paper wants, and gives up the protection \
-             from duplicates, which the table of repeated requests shows. DNS queries may be executed twice; updates may not.",
-        ),
-        (
-            "SYN floods",
-            "Neither mechanism ends floods of plain SYNs: blocks are used up in all three. SYN cookies do, but have no room for \
-             counts or data; this stack has none.",
-        ),
-        (
-            "an attacker with an address of its own",
-            "It gets a valid cookie and uses up the limit of pending connections: the others make handshakes until it ends, as \
-             with TCP. The memory stays bounded.",
-        ),
-    ] {
-        context.difference(subject, text);
-    }
 }

@@ -6,7 +6,6 @@ use crate::lab::context::{Context, figure};
 use crate::lab::own_namespace;
 use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use measure::experiment::{Figure, Origin};
-use netem::{Direction, Impairments};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use ttcp::{Connection, Event, Listen, Settings, Stack};
@@ -69,8 +68,7 @@ fn host(namespace: &OwnNamespace, settings: Settings, seed: u64) -> Result<TtcpH
     let addresses = ADDRESSES.map(IpAddr::from);
     let mut stack = Stack::new(&addresses, settings, seed).map_err(|error| error.to_string())?;
     stack.listen(PORT, Listen::default()).map_err(|error| error.to_string())?;
-    let direction = |seed| Direction::new(Impairments::default(), seed);
-    Ok(TtcpHost::new(device, stack, direction(seed), direction(seed ^ 1)))
+    Ok(TtcpHost::direct(device, stack))
 }
 
 /// Asks one query after the other, and returns the time from the last answer to the empty table, seconds.

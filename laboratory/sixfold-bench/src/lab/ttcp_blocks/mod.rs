@@ -56,7 +56,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
         y: ChartAxis { label: "connection blocks".to_owned(), logarithmic: false },
         lines,
     });
-    differences(context);
     Ok(())
 }
 
@@ -195,38 +194,4 @@ fn memory(context: &mut Context) {
             Origin::Arithmetic,
         )
     });
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    for (subject, text) in [
-        (
-            "the end that closes first",
-            "The client: its FIN goes with the query, in T/TCP as in TCP, so TIME-WAIT is the client's. On loopback this is the \
-             same table as the server's.",
-        ),
-        (
-            "a full table",
-            "The paper does not say how its clients went on without a block. Here they wait and ask again; the table also says \
-             how many queries fail if they do not.",
-        ),
-        (
-            "ports",
-            "FreeBSD 4 has 3,977 ports for outgoing connections by default, 1024 to 5000, fewer than 8,000 blocks. Here all \
-             ports from 1024 are in use, so that blocks are the limit, as in the figure.",
-        ),
-        (
-            "service time",
-            "The paper's rate follows from its processor. Here the server is one processor that takes 1/1900 s for a query, and the \
-             table has the paper's 8,000 blocks: both are settings, so that they come back as results says nothing. What the \
-             experiment finds is the time to the empty table, and the rate that the blocks allow.",
-        ),
-        (
-            "Linux",
-            "A socket of Linux in TIME-WAIT is no connection block but a small entry of its own, and an outgoing connection may \
-             take its port again (tcp_tw_reuse). Its 60 s are fixed.",
-        ),
-    ] {
-        context.difference(subject, text);
-    }
 }

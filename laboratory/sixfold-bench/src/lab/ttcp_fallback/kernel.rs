@@ -5,7 +5,6 @@ use crate::lab::own_namespace;
 use crate::lab::ttcp_blocks::kernel_program;
 use crate::link::{interface, own_namespace::OwnNamespace, ttcp_host::TtcpHost};
 use measure::experiment::{Figure, Origin};
-use netem::{Direction, Impairments};
 use papers::fallback::Client;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -82,8 +81,7 @@ fn answer_time(
     let device = interface::open(namespace.namespace(), &network, 1500)?;
     let stack =
         Stack::new(&[IpAddr::from(CLIENT)], client.settings(), seed).map_err(|error| error.to_string())?;
-    let direction = |seed| Direction::new(Impairments::default(), seed);
-    let mut host = TtcpHost::new(device, stack, direction(seed), direction(seed ^ 1));
+    let mut host = TtcpHost::direct(device, stack);
     let address = SocketAddr::from((KERNEL, PORT));
     let listener = namespace.namespace().run(|| {
         TcpListener::bind(address).map_err(|error| format!("server of the kernel: {address}: {error}"))

@@ -39,7 +39,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     }
     figure_4(context);
     kernel::check(context)?;
-    differences(context);
     Ok(())
 }
 
@@ -141,32 +140,4 @@ fn figure_4(context: &mut Context) {
         observed.join("; "),
         fits,
     );
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    for (subject, text) in [
-        (
-            "measured figure",
-            "The paper draws the segments of Figure 4 and gives no time. The times here follow from round trips and timers, \
-             without processing time.",
-        ),
-        (
-            "the timer",
-            "Shortest retransmission timer 1 s, first timer 1 s (RFC 6298). FreeBSD 4 begins with 3 s, so a firewall that drops \
-             SYN with FIN costs 3 s there.",
-        ),
-        (
-            "the client does not remember",
-            "RFC 1644 has no rule for a host that has shown to know no T/TCP: the next query pays again. The second query of \
-             the tables shows it.",
-        ),
-        (
-            "SYN with FIN at Linux",
-            "Linux drops a SYN with FIN at a listener (so does many a firewall); the paper expects a SYN cache that drops the \
-             data alone.",
-        ),
-    ] {
-        context.difference(subject, text);
-    }
 }

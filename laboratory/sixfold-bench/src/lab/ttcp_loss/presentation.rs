@@ -1,8 +1,8 @@
 //! Figures and charts of the points.
 
 use super::sweep::{AddedDelay, DELAYS, LOSSES, LossPoint};
-use crate::lab::context::{Context, figure};
-use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, proportion_interval};
+use crate::lab::context::{Context, figure, percent, share};
+use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point};
 use papers::loss::retry::{
     DJBDNS, DJBDNS_CACHE, GLIBC, SIXFOLD, SYSTEMD, TCP_TIMER, TCP_TIMER_1122, UNBOUND,
 };
@@ -19,12 +19,9 @@ pub fn add_figures(context: &mut Context, points: &[LossPoint]) {
             && point.loss_percent <= 5
             && !delay.place.is_empty();
         context.figure(Figure {
-            samples: point.queries,
-            interval: proportion_interval(point.failures, point.queries)
-                .map(|(low, high)| (100.0 * low, 100.0 * high)),
             paper: is_in_paper.then_some(0.0),
             place: if is_in_paper { delay.place.to_owned() } else { String::new() },
-            ..figure(&table, &row, point.name, 100.0 * point.share(), "%", Origin::Virtual)
+            ..share(&table, &row, point.name, (point.failures, point.queries), Origin::Virtual)
         });
         if let Some(arithmetic) = point.arithmetic {
             let table = format!("Failed queries by arithmetic, {}", delay.words);
@@ -38,14 +35,11 @@ pub fn add_figures(context: &mut Context, points: &[LossPoint]) {
 /// Share of the SYNs that passed the TAO test.
 fn add_tao_figures(context: &mut Context, points: &[LossPoint]) {
     for point in points.iter().filter(|point| point.name.starts_with("T/TCP") && point.delay == 0) {
-        let Some(share) = point.tao_share() else { continue };
-        let row = format!("{} %", point.loss_percent);
-        context.figure(Figure {
-            samples: point.tao.0 + point.tao.1,
-            interval: proportion_interval(point.tao.0, point.tao.0 + point.tao.1)
-                .map(|(low, high)| (100.0 * low, 100.0 * high)),
-            ..figure("SYNs that pass the TAO test", &row, point.name, 100.0 * share, "%", Origin::Virtual)
-        });
+        let (passed, failed) = point.tao;
+        if passed + failed > 0 {
+            let (row, trials) = (format!("{} %", point.loss_percent), (passed, passed + failed));
+            context.figure(share("SYNs that pass the TAO test", &row, point.name, trials, Origin::Virtual));
+        }
     }
 }
 
@@ -165,11 +159,9 @@ fn line(points: &[LossPoint], name: &str, delay: usize) -> ChartLine {
         name: name.to_owned(),
         origin: Origin::Virtual,
         points: of(points, name, delay)
-            .map(|point| Point {
-                x: f64::from(point.loss_percent),
-                y: 100.0 * point.share(),
-                interval: proportion_interval(point.failures, point.queries)
-                    .map(|(low, high)| (100.0 * low, 100.0 * high)),
+            .map(|point| {
+                let (y, interval) = percent((point.failures, point.queries));
+                Point { x: f64::from(point.loss_percent), y, interval }
             })
             .collect(),
     }

@@ -1,15 +1,16 @@
 //! One point with sockets, namespaces and a TUN link, as a check of the virtual time: a UDP client with the timeouts of djbdns
 //! on a scale of 1 to 50.
 
-use super::sweep::percent;
-use crate::lab::context::{Context, figure};
+use crate::background::Background;
+use crate::exchange::is_no_datagram;
+use crate::lab::context::{Context, figure, share};
 use crate::lab::own_namespace;
 use crate::link::interface::{self, LinkNetwork};
 use crate::link::namespace::Namespace;
 use crate::link::own_namespace::OwnNamespace;
-use crate::link::pump::{self, Both};
+use crate::link::pump;
 use core::sync::atomic::{AtomicBool, Ordering};
-use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::experiment::{Origin, binomial_range};
 use netem::{Impairments, Loss};
 use papers::loss::retry::DJBDNS;
 use papers::loss::{ANSWER_OCTETS, QUERY_OCTETS};
@@ -54,18 +55,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     let probability = DJBDNS.failure(LOSS, Duration::ZERO);
     let trials = u64::from(QUERIES);
     let table = "Failed queries over a TUN link, 30 % loss, timeouts of djbdns / 50";
-    context.figure(Figure {
-        samples: trials,
-        interval: proportion_interval(failed, trials).map(percent),
-        ..figure(
-            table,
-            "UDP, 3 sends",
-            "measured",
-            100.0 * failed as f64 / trials as f64,
-            "%",
-            Origin::Measured,
-        )
-    });
+    context.figure(share(table, "UDP, 3 sends", "measured", (failed, trials), Origin::Measured));
     context.figure(figure(table, "UDP, 3 sends", "arithmetic", 100.0 * probability, "%", Origin::Arithmetic));
     let (low, high) = binomial_range(trials, probability, FALSE_ALARM);
     context.claim(
@@ -92,22 +82,13 @@ fn exchange(left: &Namespace, right: &Namespace, seed: u64) -> Result<(u64, f64)
     let server = SocketAddr::from(([198, 18, 0, 2], 53));
     let client = left.run(|| bind("198.18.0.1:0"))?;
     let responder = right.run(|| bind("198.18.0.2:53"))?;
-    let stop = AtomicBool::new(false);
-    let both = Both { to_right: impairments, to_left: impairments };
-    std::thread::scope(|scope| {
-        let pump = scope.spawn(|| pump::run(&left_device, &right_device, both, seed, None, &stop));
-        let answers = scope.spawn(|| respond(&responder, &stop));
+    let (failed, achieved) = pump::during([&left_device, &right_device], impairments, seed, || {
+        let answers = Background::start(move |stop| respond(&responder, stop));
         let failed = ask(&client, server);
-        stop.store(true, Ordering::Relaxed);
-        let achieved = pump.join().map_err(|_| "the thread of the link has failed".to_owned())?;
-        let achieved = achieved.map_err(|error| format!("the link: {error}"))?;
-        let answered = answers.join().map_err(|_| "the thread of the responder has failed".to_owned())?;
-        answered.map_err(|error| format!("the responder: {error}"))?;
-        let counts = [achieved.to_right.counts, achieved.to_left.counts];
-        let lost: u64 = counts.iter().map(|counts| counts.lost).sum();
-        let reached: u64 = counts.iter().map(|counts| counts.reached_line()).sum();
-        Ok((failed.map_err(|error| format!("the client: {error}"))?, lost as f64 / reached.max(1) as f64))
-    })
+        answers.end().map_err(|error| format!("the responder: {error}"))?;
+        failed.map_err(|error| format!("the client: {error}"))
+    })?;
+    Ok((failed, achieved.lost()))
 }
 
 /// A socket on an address.
@@ -129,11 +110,6 @@ fn respond(socket: &UdpSocket, stop: &AtomicBool) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// True if no datagram came in time.
-pub fn is_no_datagram(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// Runs the queries and returns how many failed. An answer to an earlier send counts, too, so that a pause of the machine does

@@ -3,21 +3,19 @@
 //! Every name has an AAAA record. A DNS64 server whose AAAA query gets no answer may go on with the A query (RFC 6147 section 5.1.3) and
 //! then gives a synthesized address for a name that needs none: the client reaches it through NAT64.
 
-use super::sweep::percent;
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
 use crate::device::{Recipe, Settings};
-use crate::lab::context::{Context, figure};
+use crate::exchange;
+use crate::lab::context::{Context, figure, share};
 use crate::lab::device::{self, RunningDevice, Template};
 use crate::lab::own_namespace;
 use crate::lab::totd::message;
 use crate::link::interface::{self, LinkNetwork};
 use crate::link::own_namespace::OwnNamespace;
-use crate::link::pump::{self, Both};
-use crate::process::own_program;
+use crate::link::pump;
 use authority::{Server, Zone};
-use core::sync::atomic::{AtomicBool, Ordering};
-use measure::experiment::{Figure, Origin, binomial_range, proportion_interval};
+use measure::experiment::{Figure, Origin, binomial_range};
 use measure::run::Summary;
 use netem::{Impairments, Loss};
 use papers::loss::retry::{RetryPolicy, SIXFOLD, UNBOUND};
@@ -51,6 +49,9 @@ const AUTHORITY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 /// First octet of the names' addresses, and of those that ask if the device is ready.
 const NAMES: u8 = 10;
 const READY: u8 = 11;
+
+/// Wait for a reply of a device that starts.
+const READY_WAIT: Duration = Duration::from_secs(1);
 
 /// Wait of the client for a reply before it looks at its clock.
 const LOOK: Duration = Duration::from_millis(20);
@@ -107,13 +108,7 @@ pub fn run(context: &mut Context) -> Result<(), String> {
         }
     }
     claim(context, &at_claims);
-    context.difference(
-        "The servers themselves",
-        "The timetables are those of a client with an unknown server. Here Unbound and Sixfold run, with the link between them and the \
-         authority: they have learned its round trip, so they repeat sooner, and Sixfold repeats an AAAA query whose failure would lead to a synthesis during the \
-         wait for its last try. Every name has an AAAA \
-         record. A synthesized address is no failure to the client, but it leads through NAT64 without need.",
-    );
+    context.differences_of("ttcp-loss.servers");
     Ok(())
 }
 
@@ -143,19 +138,10 @@ fn measure(context: &mut Context, template: &Template, loss_percent: u32) -> Res
     let loss = Loss::Independent(f64::from(loss_percent) / 100.0);
     let impairments = Impairments { loss, ..Impairments::default() };
     let seed = context.seed(300 + u64::from(loss_percent));
-    let stop = AtomicBool::new(false);
-    let both = Both { to_right: impairments, to_left: impairments };
-    std::thread::scope(|scope| {
-        let pump = scope.spawn(|| pump::run(&ends.0, &ends.1, both, seed, None, &stop));
-        let answers = ask_device(context, &left, template, upstream, &name);
-        stop.store(true, Ordering::Relaxed);
-        let achieved = pump.join().map_err(|_| "the thread of the link has failed".to_owned())?;
-        let achieved = achieved.map_err(|error| format!("the link: {error}"))?;
-        let counts = [achieved.to_right.counts, achieved.to_left.counts];
-        let lost: u64 = counts.iter().map(|counts| counts.lost).sum();
-        let reached: u64 = counts.iter().map(|counts| counts.reached_line()).sum();
-        Ok(Answers { lost: lost as f64 / reached.max(1) as f64, ..answers? })
-    })
+    let (answers, achieved) = pump::during([&ends.0, &ends.1], impairments, seed, || {
+        ask_device(context, &left, template, upstream, &name)
+    })?;
+    Ok(Answers { lost: achieved.lost(), ..answers })
 }
 
 /// Starts the device at the left end, asks it all names, and ends it.
@@ -166,10 +152,8 @@ fn ask_device(
     upstream: SocketAddr,
     zone: &[u8],
 ) -> Result<Answers, String> {
-    let own = own_program().map_err(|error| format!("this program's own file: {error}"))?;
-    let into = format!("--net={}", left.path());
-    let prefix = ["nsenter", &into, "--", &own.display().to_string()].map(str::to_owned);
-    let mut agent = AgentClient::connect("device", Some(&prefix)).map_err(|error| error.to_string())?;
+    let mut agent =
+        AgentClient::connect("device", Some(&left.prefix()?)).map_err(|error| error.to_string())?;
     let Template { name, program } = template.clone();
     let order = Start {
         recipe: Recipe::Template { name, program },
@@ -177,31 +161,25 @@ fn ask_device(
         cores: String::new(),
         environment: BTreeMap::new(),
     };
-    let socket = || {
-        let bind = || UdpSocket::bind("[::1]:0").map_err(|error| format!("a socket of the client: {error}"));
-        left.namespace().run(bind)
+    let socket_to = |server| {
+        let open = || exchange::socket_to(server).map_err(|error| format!("a socket of the client: {error}"));
+        left.namespace().run(open)
     };
     // Any reply is fine: the first queries may be lost, too.
     let is_answering = |server, number: u16| {
         let [high, low] = number.to_be_bytes();
         let query = message::query(number, [READY, 0, high, low], zone);
-        socket().is_ok_and(|socket| has_reply(&socket, server, &query).unwrap_or(false))
+        let is_reply = |reply: &[u8]| reply.len() >= HEADER && header::id(reply) == number;
+        socket_to(server).is_ok_and(|socket| {
+            exchange::ask(&socket, &query, READY_WAIT, is_reply).is_ok_and(|reply| reply.is_some())
+        })
     };
     let running = RunningDevice::start(context, &mut agent, &template.name, &order, None, is_answering)?;
     let names = context.choose(300, 2000);
     let limit = context.choose(Duration::from_secs(8), Duration::from_secs(60));
-    let answers = ask(&socket()?, running.address, names, limit, zone);
+    let answers = ask(&socket_to(running.address)?, names, limit, zone);
     running.stop(&mut agent);
     answers.map_err(|error| format!("the client: {error}"))
-}
-
-/// True if a reply comes within a moment.
-fn has_reply(socket: &UdpSocket, server: SocketAddr, query: &[u8]) -> io::Result<bool> {
-    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
-    socket.send_to(query, server)?;
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer)?;
-    Ok(length >= HEADER && header::id(&buffer) == header::id(query))
 }
 
 /// Address of the name with this number.
@@ -211,13 +189,7 @@ fn address(number: u16) -> [u8; 4] {
 }
 
 /// Asks all names, each once, and takes the answers until `limit` after the last name.
-fn ask(
-    socket: &UdpSocket,
-    server: SocketAddr,
-    names: u16,
-    limit: Duration,
-    zone: &[u8],
-) -> io::Result<Answers> {
+fn ask(socket: &UdpSocket, names: u16, limit: Duration, zone: &[u8]) -> io::Result<Answers> {
     let mut answers = Answers { names: u64::from(names), ..Answers::default() };
     let mut is_open = vec![true; usize::from(names)];
     let mut open = usize::from(names);
@@ -227,7 +199,7 @@ fn ask(
     let due = |number: u16| PACE * u32::from(number);
     while open > 0 && start.elapsed() < due(names) + limit {
         if sent < names && start.elapsed() >= due(sent) {
-            socket.send_to(&message::query(sent, address(sent), zone), server)?;
+            socket.send(&message::query(sent, address(sent), zone))?;
             sent += 1;
             continue;
         }
@@ -235,7 +207,7 @@ fn ask(
         socket.set_read_timeout(Some(wait.max(Duration::from_micros(1))))?;
         let length = match socket.recv(&mut buffer) {
             Ok(length) => length,
-            Err(error) if super::real_link::is_no_datagram(&error) => continue,
+            Err(error) if exchange::is_no_datagram(&error) => continue,
             Err(error) => return Err(error),
         };
         let Ok(reply) = Message::parse(&buffer[..length]) else { continue };
@@ -276,11 +248,7 @@ fn enter(context: &mut Context, template: &Template, loss: u32, answers: &Answer
         ("SERVFAIL", answers.server_failures),
         ("none", answers.unanswered()),
     ] {
-        context.figure(Figure {
-            samples: names,
-            interval: proportion_interval(count, names).map(percent),
-            ..figure(TABLE, &row, column, 100.0 * count as f64 / names as f64, "%", Origin::Measured)
-        });
+        context.figure(share(TABLE, &row, column, (count, names), Origin::Measured));
     }
     let times = Summary::of(&answers.times_ms);
     for (column, value) in [("median time", times.median), ("99th percentile", times.p99)] {

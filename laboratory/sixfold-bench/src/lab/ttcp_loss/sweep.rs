@@ -66,11 +66,6 @@ impl LossPoint {
     }
 }
 
-/// An interval of shares, in percent.
-pub fn percent((low, high): (f64, f64)) -> (f64, f64) {
-    (100.0 * low, 100.0 * high)
-}
-
 /// Runs all points: first UDP, then TCP, by policy, delay and loss.
 ///
 /// # Errors

@@ -65,12 +65,7 @@ pub fn enter(context: &mut Context, measured: &[Cell]) {
             tcp.packets > udp.packets && cpu_us(tcp) > cpu_us(udp),
         );
     }
-    context.difference(
-        "Cost of T/TCP",
-        "Its stack is a program on a TUN interface, which the kernel's transports are not, so its CPU time is that of this program and \
-         two more passes through the kernel; its packets and octets are those of any T/TCP. In the paper both were in the kernel, and \
-         T/TCP cost as much as TCP on the Ethernet: 8.3 and 8.1 ms beyond the round trips.",
-    );
+    context.differences_of("ttcp-table1.cost");
 }
 
 #[cfg(test)]

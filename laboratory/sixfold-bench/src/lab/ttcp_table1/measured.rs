@@ -7,6 +7,7 @@ use super::long::{self, Long};
 use super::paper::{QUESTION, Row, check, root_zone};
 use super::place::{LAST_COUNTS, MEASURED, link};
 use super::virtual_time::QUERIES;
+use crate::exchange;
 use crate::lab::context::Context;
 use crate::lab::kernel_fast_open;
 use crate::link::interface::ip;
@@ -171,15 +172,15 @@ fn times(
             Ok(times)
         }
         Row::Of(Transport::Udp) => in_left(&mut || {
-            let socket = kernel::udp(server).map_err(failed)?;
+            let socket = exchange::socket_to(server).map_err(failed)?;
             in_a_row(context, queries, |question| kernel::ask_datagram(&socket, question).map_err(failed))
         }),
         Row::Of(Transport::TcpKept) => in_left(&mut || {
             let start = Instant::now();
-            let mut stream = kernel::connect(server).map_err(failed)?;
+            let mut stream = exchange::connect(server, kernel::ANSWER_TIMEOUT).map_err(failed)?;
             let connected = start.elapsed().as_secs_f64();
             let mut times = in_a_row(context, queries, |question| {
-                kernel::ask_stream(&mut stream, question).map_err(failed)
+                exchange::ask_on(&mut stream, question).map_err(failed)
             })?;
             // The handshake belongs to the first question.
             times[0] += connected;
@@ -200,8 +201,8 @@ fn times(
         }),
         _ => in_left(&mut || {
             in_a_row(context, queries, |question| {
-                let mut stream = kernel::connect(server).map_err(failed)?;
-                kernel::ask_stream(&mut stream, question).map_err(failed)
+                let mut stream = exchange::connect(server, kernel::ANSWER_TIMEOUT).map_err(failed)?;
+                exchange::ask_on(&mut stream, question).map_err(failed)
             })
         }),
     }

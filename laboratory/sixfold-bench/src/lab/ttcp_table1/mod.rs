@@ -93,6 +93,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     if let Some(encrypted) = &measured.encrypted {
         encrypted::enter(context, encrypted);
     }
-    paper::enter_differences(context, answer.len());
+    paper::enter_difference(context, answer.len());
     Ok(())
 }

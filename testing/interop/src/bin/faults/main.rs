@@ -7,13 +7,13 @@
 
 #![forbid(unsafe_code)]
 
-mod load;
 mod network;
 mod server;
 
 use clap::{Parser, Subcommand};
-use load::Exchange;
 use network::{BOTH, FaultLab, drop_rule, finish, loss_rule, reject_rule};
+use sixfold_interop::steady::{Exchange, Load, now};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -46,13 +46,19 @@ struct Options {
 enum Part {
     /// A load, as its own process.
     #[command(hide = true)]
-    Load { server: String, rate: u32, seconds: f64, first: u32, names: Option<u32> },
+    Load { server: SocketAddr, rate: u32, seconds: f64, first: u32, names: Option<u32> },
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     if let Some(Part::Load { server, rate, seconds, first, names }) = options.part {
-        return load::run(&server, rate, seconds, first, names);
+        return match load(Load { server, rate, seconds, flows: 1, end: None }, first, names) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                eprintln!("faults: questions to {server}: {error}");
+                ExitCode::FAILURE
+            }
+        };
     }
     if let Some(unknown) = options.devices.iter().find(|device| !server::ALL.contains(&device.as_str())) {
         eprintln!("faults: no server {unknown:?}: there are {}", server::ALL.join(", "));
@@ -75,6 +81,14 @@ fn main() -> ExitCode {
         }
     }
     ExitCode::SUCCESS
+}
+
+/// Runs a load. Each query is for a new name from number `first` on, or for `names` names in turn.
+fn load(load: Load, first: u32, names: Option<u32>) -> std::io::Result<()> {
+    load.run(|number| {
+        let [_, b, c, d] = (first + number as u32 % names.unwrap_or(u32::MAX)).to_be_bytes();
+        format!("010-{b:03}-{c:03}-{d:03}.dns64perf.test")
+    })
 }
 
 /// Starts a lab for each device that this machine has.
@@ -113,10 +127,6 @@ fn count(exchanges: &[Exchange], wanted: impl Fn(&Exchange) -> bool) -> usize {
     exchanges.iter().filter(|exchange| wanted(exchange)).count()
 }
 
-fn is_good(exchange: &Exchange) -> bool {
-    exchange.took_ms.is_some() && exchange.rcode == 0
-}
-
 fn one_of_two(title: &str, devices: &[String], rule: fn(&str) -> String) {
     println!("### {title}\n");
     println!(
@@ -129,7 +139,7 @@ fn one_of_two(title: &str, devices: &[String], rule: fn(&str) -> String) {
         let asked = lab.upstream_queries();
         wait(2.0);
         let steady = (lab.upstream_queries() - asked) / 2.0;
-        let at = load::now();
+        let at = now();
         lab.set_weather(&[rule(BOTH[0])]);
         wait(8.0);
         lab.set_weather(&[]);
@@ -142,7 +152,7 @@ fn one_of_two(title: &str, devices: &[String], rule: fn(&str) -> String) {
         let usual = [50.0, 99.0, 100.0].map(|percent| percentile(&before, percent));
         println!(
             "| {device} | {} of {} | {:.1} | {:.1}, {:.1} | {:.1}, {:.1} | {:.2} |",
-            count(&all, |one| !is_good(one)),
+            count(&all, |one| !one.is_good()),
             all.len(),
             usual[1],
             percentile(&first, 50.0) - usual[0],
@@ -168,7 +178,7 @@ fn all_dead(title: &str, devices: &[String], is_killed: bool) {
         let asked = lab.upstream_queries();
         wait(2.0);
         let steady = (lab.upstream_queries() - asked) / 2.0;
-        let at = load::now();
+        let at = now();
         match is_killed {
             true => lab.kill(),
             false => lab.set_weather(&BOTH.map(drop_rule)),
@@ -178,19 +188,19 @@ fn all_dead(title: &str, devices: &[String], is_killed: bool) {
             true => lab.restart(),
             false => lab.set_weather(&[]),
         }
-        let (back, asked) = (load::now(), lab.upstream_queries());
+        let (back, asked) = (now(), lab.upstream_queries());
         wait(1.0);
         let storm = lab.upstream_queries() - asked;
         let (known, fresh) = (finish(known), finish(fresh));
         // Data that was fresh at the beginning has expired after two seconds.
         let (early, late) = (between(&known, at + 2.0, at + 4.0), between(&known, at + 4.0, back));
         let dead = [early.clone(), late.clone()].concat();
-        let stale = count(&dead, is_good);
+        let stale = count(&dead, Exchange::is_good);
         let failed = between(&fresh, at + 0.1, back - 2.0);
         let told = count(&failed, |one| one.took_ms.is_some() && one.rcode == 2 && one.extended.is_some());
         let noticed = fresh
             .iter()
-            .filter(|one| is_good(one) && one.at + one.took_ms.unwrap_or(0.0) / 1e3 > back)
+            .filter(|one| one.is_good() && one.at + one.took_ms.unwrap_or(0.0) / 1e3 > back)
             .map(|one| one.at + one.took_ms.unwrap_or(0.0) / 1e3 - back)
             .fold(f64::INFINITY, f64::min);
         println!(
@@ -239,7 +249,7 @@ fn row(lab: &FaultLab, device: &str, faults: &str, place: u32, seconds: f64) {
     let asked = lab.upstream_queries();
     let all = finish(lab.load(RATE, seconds, FIRST_NEW_NAME + place * 100_000, None));
     let factor = (lab.upstream_queries() - asked) / all.len() as f64;
-    let in_time = count(&all, |one| is_good(one) && one.took_ms.is_some_and(|took| took <= 2_000.0));
+    let in_time = count(&all, |one| one.is_good() && one.took_ms.is_some_and(|took| took <= 2_000.0));
     println!(
         "| {device} | {faults} | {:.2} % | {} | {:.1} | {:.1} | {factor:.2} |",
         in_time as f64 * 100.0 / all.len() as f64,

@@ -1,8 +1,8 @@
 //! Network of the experiments: a DNS64 server between a client and two upstreams in network namespaces. The faults
 //! between server and upstreams is a packet filter in the namespace `world`, which drops, refuses and counts.
 
-use crate::load::Exchange;
 use crate::server;
+use sixfold_interop::steady::Exchange;
 use sixfold_interop::{Kdig, Lab, Process, address, program, wait_until};
 use std::process::{Child, Command, Stdio};
 

@@ -166,7 +166,7 @@ impl Questions {
                     (self.random.bits() as u16, self.random.octets(length))
                 }
             };
-            put_option(&mut options, code, &data);
+            options.extend(kit::message::option(code, &data));
         }
         options
     }
@@ -295,7 +295,7 @@ impl Questions {
                 let room = longest - message.len() - 15;
                 let mut options = Vec::new();
                 let length = room - self.random.below(600) as usize;
-                put_option(&mut options, 12, &vec![0; length]);
+                options.extend(kit::message::option(12, &vec![0; length]));
                 put_opt(&mut message, 1232, 0, &options);
             }
         }
@@ -340,12 +340,6 @@ fn put_opt(message: &mut Vec<u8>, size: u16, ttl: u32, options: &[u8]) {
     message.extend(ttl.to_be_bytes());
     message.extend((options.len() as u16).to_be_bytes());
     message.extend(options);
-}
-
-fn put_option(options: &mut Vec<u8>, code: u16, data: &[u8]) {
-    options.extend(code.to_be_bytes());
-    options.extend((data.len() as u16).to_be_bytes());
-    options.extend(data);
 }
 
 #[cfg(test)]

@@ -3,13 +3,16 @@
 //! It exists beside crate `authority` because it sends octets as written, with pointers at chosen places, and forged messages.
 
 use super::script::{Behaviour, Script};
+use crate::background::Background;
+use crate::exchange;
 use crate::lab::mtd64::limits;
 use crate::lab::mtd64::place::Place;
-use std::io::{self, Read, Write};
+use papers::dns::frame;
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use wire::{Flags, Message, Type, header};
 
 /// A query at the authority.
@@ -32,8 +35,7 @@ pub struct ScriptedAuthority {
     /// Its address, for UDP and TCP.
     pub address: SocketAddr,
     log: Arc<Mutex<Vec<UpstreamQuery>>>,
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
+    _threads: [Background<()>; 2],
 }
 
 /// Sockets of an authority.
@@ -80,33 +82,18 @@ impl ScriptedAuthority {
     pub fn start(place: &Place) -> Result<ScriptedAuthority, String> {
         let Sockets { udp, forger, tcp } = Sockets::open(place)?;
         let address = udp.local_addr().map_err(|error| format!("the authority: {error}"))?;
-        let (log, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
-        let threads = vec![
-            thread::spawn({
-                let (log, stop) = (Arc::clone(&log), Arc::clone(&stop));
-                move || serve_udp(&udp, &forger, &log, &stop)
-            }),
-            thread::spawn({
-                let (log, stop) = (Arc::clone(&log), Arc::clone(&stop));
-                move || serve_tcp(&tcp, &log, &stop)
-            }),
+        let log: Arc<Mutex<Vec<UpstreamQuery>>> = Arc::default();
+        let (of_udp, of_tcp) = (Arc::clone(&log), Arc::clone(&log));
+        let threads = [
+            Background::start(move |stop| serve_udp(&udp, &forger, &of_udp, stop)),
+            Background::start(move |stop| serve_tcp(&tcp, &of_tcp, stop)),
         ];
-        Ok(ScriptedAuthority { address, log, stop, threads })
+        Ok(ScriptedAuthority { address, log, _threads: threads })
     }
 
     /// Takes the queries since the last call.
     pub fn take_log(&self) -> Vec<UpstreamQuery> {
         std::mem::take(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-impl Drop for ScriptedAuthority {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            // A thread that has failed has served nothing since, which the tests show.
-            let _ = thread.join();
-        }
     }
 }
 
@@ -160,10 +147,7 @@ fn serve_stream(
     // Short, because the next stream waits meanwhile.
     stream.set_read_timeout(Some(10 * limits::POLL))?;
     while !stop.load(Ordering::Relaxed) {
-        let mut length = [0; 2];
-        stream.read_exact(&mut length)?;
-        let mut octets = vec![0; usize::from(u16::from_be_bytes(length))];
-        stream.read_exact(&mut octets)?;
+        let octets = exchange::read_message(&mut stream)?;
         let Some((query, script)) = read(&octets, from, true, log) else { return Ok(()) };
         let reply = match script {
             Behaviour::Reply(reply) | Behaviour::Twice(reply) | Behaviour::Forged { reply, .. } => {
@@ -171,8 +155,7 @@ fn serve_stream(
             }
             Behaviour::NoQuestion => without_question(&query),
         };
-        stream.write_all(&(reply.len() as u16).to_be_bytes())?;
-        stream.write_all(&reply)?;
+        stream.write_all(&frame(&reply).ok_or(io::ErrorKind::InvalidInput)?)?;
     }
     Ok(())
 }

@@ -71,7 +71,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
             claims(context, &found);
         }
     }
-    differences(context);
     Ok(())
 }
 
@@ -300,30 +299,4 @@ fn claims(context: &mut Context, found: &Found) {
         let refuted_by = "a reply of Sixfold without this property, or none";
         context.claim(format!("Sixfold: {}", test.row()), refuted_by, observed, observed == "yes");
     }
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    context.difference(
-        "authority",
-        "The paper asked public resolvers for names whose zones have changed since. Here an authority of the experiment serves \
-         messages of the same lengths and shapes; the paper prints lengths and counts, and the rest of the shapes follows from \
-         them. Names have the lengths of the paper's names.",
-    );
-    context.difference(
-        "512 octets",
-        "The paper sets the longest reply in the server. EDNS lets the client state it, so other servers are asked with EDNS \
-         (1232 octets) where the paper sets 700, and without EDNS where it sets 512.",
-    );
-    context.difference(
-        "frames",
-        "The paper prints frames: 14 octets of Ethernet, 20 of IPv4 or 40 of IPv6, and 8 of UDP beyond the DNS message. 245 and \
-         325 octets are messages of 203 and 263: 5 × 12 octets of addresses, and the 20 octets of difference are the \
-         IP headers.",
-    );
-    context.difference(
-        "models",
-        "The models of MTD64 and mtd64-ng rewrite messages as the papers and the sources describe. They show the faults where \
-         the programs are not at hand; --program mtd64=PATH and --program mtd64-ng=PATH test the programs themselves.",
-    );
 }

@@ -5,7 +5,7 @@ use super::setups::{
     AGAIN, AGAIN_UNCACHED, Comparison, NATIVE_PARALLEL, NATIVE_SEQUENTIAL, NATIVE_STAGGERED, PARALLEL,
     SEQUENTIAL, STAGGERED, Setup, UPSTREAM_WITHOUT_EDNS,
 };
-use crate::lab::context::{Context, figure};
+use crate::lab::context::{Context, figure, median_figure};
 use measure::experiment::{Chart, ChartAxis, ChartLine, Figure, Origin, Point, median_interval};
 use measure::run::Summary;
 
@@ -123,9 +123,7 @@ fn enter_setup(context: &mut Context, device: &str, setup: &Setup, loads: &[Meas
     ];
     for (column, unit, of) in columns {
         let values: Vec<f64> = loads.iter().map(of).filter(|value| value.is_finite()).collect();
-        let interval = median_interval(&values, context.seed(2));
-        let entry = figure(SETUPS, &row, column, median(&values), unit, Origin::Measured);
-        context.figure(Figure { interval, samples: values.len() as u64, ..entry });
+        context.figure(median_figure(SETUPS, &row, column, &values, unit, context.seed(2)));
     }
 }
 
@@ -135,9 +133,7 @@ fn enter_comparison(context: &mut Context, device: &str, comparison: &Comparison
         [("CPU time for an answer", |load| load.cpu_us), ("median latency", |load| load.latency_ms)];
     for (column, of) in columns {
         let ratios = series.ratios(comparison, of);
-        let interval = median_interval(&ratios, context.seed(3));
-        let entry = figure(PRICES, &row, column, median(&ratios), "", Origin::Measured);
-        context.figure(Figure { interval, samples: ratios.len() as u64, ..entry });
+        context.figure(median_figure(PRICES, &row, column, &ratios, "", context.seed(3)));
     }
     let more = series.upstream(&comparison.changed) - series.upstream(&comparison.base);
     let entry = figure(PRICES, &row, "further upstream queries for an answer", more, "", Origin::Measured);
@@ -251,11 +247,6 @@ fn chart(context: &mut Context, device: &str, series: &Series) {
 /// Differences from the paper, and what the figures are of.
 pub fn differences(context: &mut Context) {
     context.difference(
-        "A plan",
-        "The paper plans to add recursion, caching and concurrent A and AAAA queries one by one, and to measure each. No figure of it \
-         stands beside these. MTD64 and mtd64-ng have none of them, so only a client with EDNS can be compared at them.",
-    );
-    context.difference(
         "Rate",
         format!(
             "All loads are open, with {} queries/s. So CPU times hold the wake-ups of a server that waits for most of the time, and say \
@@ -271,16 +262,6 @@ pub fn differences(context: &mut Context) {
             limits::DELAY.as_millis(),
             limits::STAGGER.as_millis()
         ),
-    );
-    context.difference(
-        "Cache",
-        "Names asked again are those of the load before, each once, so all are in a cache that is there. Unbound has no switch for its \
-         cache: sizes of no octets leave the newest entries, and a warning says so if that shows.",
-    );
-    context.difference(
-        "EDNS",
-        "No server here has a switch for EDNS towards its upstream. The upstream has it: one that knows no EDNS answers FORMERR to a query \
-         with an OPT record (RFC 6891 section 7). The price is that of a server that has learned it, and includes its first refusals.",
     );
 }
 

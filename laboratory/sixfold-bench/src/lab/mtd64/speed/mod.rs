@@ -62,7 +62,6 @@ pub fn run(context: &mut Context) -> Result<(), String> {
     }
     paper(context, &subjects);
     chart(context, lines);
-    differences(context);
     Ok(())
 }
 
@@ -197,29 +196,4 @@ fn chart(context: &mut Context, measured: Vec<ChartLine>) {
         y: ChartAxis { label: "time (ms)".to_owned(), logarithmic: true },
         lines,
     });
-}
-
-/// Differences from the paper.
-fn differences(context: &mut Context) {
-    context.difference(
-        "machine",
-        "The paper's device is a Raspberry Pi 2 with 100 Mbit/s, with the tester and the authority on machines of their own. \
-         Here all share one machine and the loopback interface: the device has one core, tester and authority another. Elapsed \
-         times compare devices with each other, not with the paper's.",
-    );
-    context.difference(
-        "closed loop",
-        "A closed loop with 16 outstanding queries measures latency: a device that answers more slowly is asked more slowly. It \
-         finds no rate at which queries are lost; mtd64ng-threads and `sixfold-bench run` do.",
-    );
-    context.difference(
-        "contents",
-        "dns64perf counts replies; here the address in each reply is compared, too. MTD64 changes addresses whose third octet is \
-         192 or more and whose last two octets look like a pointer behind the record: about a quarter of the names of this test.",
-    );
-    context.difference(
-        "names",
-        "dns64perf asks 10-0-b-c; the authority here reads octets of three digits, 010-000-b-c, so a query is longer by a few \
-         octets.",
-    );
 }

@@ -47,7 +47,7 @@ pub fn enter(context: &mut Context, encrypted: &Encrypted) {
     claim_round_trips(context, cells, udp);
     claim_sessions(context, cells);
     claim_packets(context, cells);
-    enter_difference(context);
+    context.differences_of("ttcp-table1.encrypted");
     let counted: u64 = cells.iter().map(|cell| cell.packets).sum();
     let difference = (encrypted.link_packets as f64 / counted as f64 - 1.0).abs();
     context.claim(
@@ -55,18 +55,6 @@ pub fn enter(context: &mut Context, encrypted: &Encrypted) {
         "a larger difference: packets that the tester does not see, or sees twice",
         format!("{} on the link, {counted} counted", encrypted.link_packets),
         difference <= LINK_DIFFERENCE,
-    );
-}
-
-/// Enters the difference from the paper.
-fn enter_difference(context: &mut Context) {
-    context.difference(
-        "Encrypted transports",
-        "The paper has none. Here Sixfold answers from its cache, and the load generator asks with one query outstanding. The first \
-         query of each load has a full handshake; its time is left out, and the packets and octets of the row with full \
-         handshakes are subtracted for it. The certificate is a short one without a chain. With a chain of more than about \
-         3,000 octets the server of QUIC must wait until the client's address is validated, as it may send at most three times \
-         what it received (RFC 9000 section 8.1), so a full handshake would take a round trip more.",
     );
 }
 

@@ -1,10 +1,10 @@
 //! The server of the encrypted rows: Sixfold in the right namespace, in front of the authority.
 
-use super::super::kernel;
 use super::super::paper::{QUESTION, check};
 use crate::agent::protocol::Start;
 use crate::agent_client::AgentClient;
 use crate::device::{InstalledTemplate, Recipe, Settings};
+use crate::exchange;
 use crate::lab::context::Context;
 use crate::lab::device::end_of;
 use crate::ttcp_dns::testbed::{KERNELS, PORT, Testbed};
@@ -26,6 +26,9 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time between two questions to a server that starts.
 const START_POLL: Duration = Duration::from_millis(20);
+
+/// Wait for an answer to one question.
+const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// File of the private key, which is not in the record.
 const KEY_FILE: &str = "key.pem";
@@ -130,14 +133,14 @@ fn await_answer(testbed: &Testbed) -> Result<(), String> {
     let end = Instant::now() + START_TIMEOUT;
     testbed.right().run(|| {
         let failed = |error: std::io::Error| format!("the first question: {error}");
-        let socket = kernel::udp(address(Transport::Udp)).map_err(failed)?;
-        socket.set_read_timeout(Some(Duration::from_secs(2))).map_err(failed)?;
+        let socket = exchange::socket_to(address(Transport::Udp)).map_err(failed)?;
         loop {
-            match kernel::ask_datagram(&socket, &QUESTION) {
-                Ok(answer) => return check(&answer, 0),
+            match exchange::ask(&socket, &QUESTION, ANSWER_WAIT, |_| true) {
+                Ok(Some(answer)) => return check(&answer, 0),
                 Err(error) if Instant::now() > end => return Err(failed(error)),
+                Ok(None) if Instant::now() > end => return Err("the first question: no answer".to_owned()),
                 // No process listens yet.
-                Err(_) => std::thread::sleep(START_POLL),
+                _ => std::thread::sleep(START_POLL),
             }
         }
     })

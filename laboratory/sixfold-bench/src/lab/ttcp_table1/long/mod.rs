@@ -12,6 +12,7 @@ pub use results::{enter, enter_virtual};
 use super::kernel;
 use super::paper::{ADSL, root_zone};
 use super::place::{LAST_COUNTS, MEASURED, link};
+use crate::exchange;
 use crate::lab::context::Context;
 use crate::ttcp_dns::onward::{Onward, TtcpUpstream};
 use crate::ttcp_dns::relay::Relay;
@@ -21,7 +22,6 @@ use crate::ttcp_dns::upstream::Upstream;
 use authority::Server;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
-use transfer::TransferServer;
 use ttcp::Settings;
 
 /// Queries of a row: short and whole version. At 65 ms all rows together take 18 round trips of each.
@@ -106,7 +106,8 @@ pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<
     for round_trip in MEASURED {
         for (way, name, round_trips) in WAYS {
             let row = Row { name, round_trips, round_trip };
-            let socket = testbed.left().run(|| kernel::udp(kernel_server()).map_err(|e| e.to_string()))?;
+            let socket =
+                testbed.left().run(|| exchange::socket_to(kernel_server()).map_err(|e| e.to_string()))?;
             cells.push(row.measure(context, testbed, &QUESTION, |question| {
                 let whole = |answer: Vec<u8>| check(&answer, question).map(|()| answer);
                 if matches!(way, Way::UdpThenTtcp | Way::UdpThenTcp) {
@@ -144,7 +145,7 @@ pub fn answers(context: &Context, testbed: &Testbed, stub: &mut Stub) -> Result<
 pub fn transfers(context: &Context) -> Result<Vec<LongCell>, String> {
     let testbed = Testbed::new()?;
     let addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)), SocketAddr::from((KERNELS[1], PORT))];
-    let _server = testbed.right().run(|| TransferServer::start(&addresses))?;
+    let _server = testbed.right().run(|| transfer::start(&addresses))?;
     let upstream = Upstream::new(testbed.right(), addresses[0])?.over_tcp();
     let _relay = Relay::start(testbed.host(1, settings(LAST_COUNTS[1]), 1)?, upstream)?;
     let mut stub = Stub::new(testbed.host(0, settings(LAST_COUNTS[0]), 2)?, ttcp_server());
@@ -208,7 +209,7 @@ fn settings(last_count: u32) -> Settings {
 
 /// One question over a TCP connection of the kernel.
 fn over_tcp(server: SocketAddr, question: &[u8]) -> Result<Vec<u8>, String> {
-    let ask = || kernel::ask_stream(&mut kernel::connect(server)?, question);
+    let ask = || exchange::ask_on(&mut exchange::connect(server, kernel::ANSWER_TIMEOUT)?, question);
     ask().map_err(|error| format!("{server} over TCP: {error}"))
 }
 
@@ -286,7 +287,7 @@ mod tests {
         let answer = over_tcp(server.addresses()[0], &QUESTION).unwrap();
         check(&answer, &QUESTION).unwrap();
         assert_eq!(answer.len(), ANSWER);
-        let socket = kernel::udp(server.addresses()[0]).unwrap();
+        let socket = exchange::socket_to(server.addresses()[0]).unwrap();
         let cut = kernel::ask_datagram(&socket, &QUESTION).unwrap();
         assert!(cut.len() <= 512 && cut[2] & TRUNCATED != 0);
         assert!(check(&cut, &QUESTION).unwrap_err().contains("wrong answer"));

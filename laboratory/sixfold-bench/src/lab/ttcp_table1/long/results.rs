@@ -72,13 +72,7 @@ pub fn enter(context: &mut Context, long: &Long) {
     claim_round_trips(context, "A zone transfer of 12,694 octets", &long.transfers);
     claim_round_trips(context, "A lookup of a client beside its relay", &long.lookups);
     claim_packets(context, &long.answers);
-    context.difference(
-        "Uses of T/TCP",
-        "The paper names them and measures none: it asks for 433 octets at most. The answer above 512 octets is TXT of a name with five \
-         strings of 255 octets, from the project's authority; EDNS (RFC 6891), which the resolvers of the paper lacked, is the row that \
-         it must be held against. The zone transfer is one message that the first window of a connection carries. In the lookup the \
-         client is the kernel's TCP on the host of the relay; the paper's dnscache accepts and looks up over T/TCP.",
-    );
+    context.differences_of("ttcp-table1.long");
 }
 
 fn enter_cell(context: &mut Context, table: &str, cell: &LongCell) {
@@ -152,7 +146,7 @@ mod tests {
     #[test]
     fn the_title_has_the_octets_of_the_transfer() {
         let octets = transfer::message(&transfer::QUESTION).len() as u64;
-        assert!(TRANSFERS.contains(&load::grouped(octets)), "{octets}");
+        assert!(TRANSFERS.contains(&measure::units::grouped(octets)), "{octets}");
         assert_eq!(std::time::Duration::from_millis(65), ADSL);
     }
 }

@@ -2,13 +2,13 @@
 //! authority of this project has no zone transfers.
 
 use super::kernel::ANSWER_TIMEOUT;
+use crate::background::Background;
+use crate::exchange;
 use papers::dns::frame;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
+use std::sync::atomic::Ordering;
 
 /// AXFR of `zone.`, behind a header.
 pub const QUESTION: [u8; 22] = *b"\0\0\0\0\0\x01\0\0\0\0\0\0\x04zone\0\0\xfc\0\x01";
@@ -20,45 +20,26 @@ const HOSTS: u32 = 600;
 /// Longest wait for a connection, so that a thread sees its end soon.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
-/// The server. Dropping it ends it.
-pub struct TransferServer {
-    stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<()>>,
-}
-
-impl TransferServer {
-    /// Listens on these addresses of the current thread's namespace.
-    ///
-    /// # Errors
-    ///
-    /// An address cannot be bound.
-    pub fn start(addresses: &[SocketAddr]) -> Result<TransferServer, String> {
-        let mut server = TransferServer { stop: Arc::new(AtomicBool::new(false)), threads: Vec::new() };
-        for address in addresses {
-            let listener = TcpListener::bind(address)
-                .map_err(|error| format!("the server of the zone transfer: {address}: {error}"))?;
-            let stop = Arc::clone(&server.stop);
-            server.threads.push(std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    let ready = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&WAIT));
-                    if ready.is_ok_and(|count| count > 0) {
-                        // A client that fails is its own loss.
-                        let _ = serve(&listener);
-                    }
+/// Serves the zone at these addresses of the current thread's namespace, until what it returns is dropped.
+///
+/// # Errors
+///
+/// An address cannot be bound.
+pub fn start(addresses: &[SocketAddr]) -> Result<Vec<Background<()>>, String> {
+    let start = |address: &SocketAddr| {
+        let listener = TcpListener::bind(address)
+            .map_err(|error| format!("the server of the zone transfer: {address}: {error}"))?;
+        Ok(Background::start(move |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let ready = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&WAIT));
+                if ready.is_ok_and(|count| count > 0) {
+                    // A client that fails is its own loss.
+                    let _ = serve(&listener);
                 }
-            }));
-        }
-        Ok(server)
-    }
-}
-
-impl Drop for TransferServer {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
+            }
+        }))
+    };
+    addresses.iter().map(start).collect()
 }
 
 /// Answers one question on one connection.
@@ -66,10 +47,7 @@ fn serve(listener: &TcpListener) -> io::Result<()> {
     let (mut stream, _) = listener.accept()?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length)?;
-    let mut question = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut question)?;
+    let question = exchange::read_message(&mut stream)?;
     stream.write_all(&frame(&message(&question)).ok_or(io::ErrorKind::InvalidInput)?)
 }
 
@@ -104,20 +82,20 @@ pub fn message(question: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::ttcp_table1::kernel;
 
     #[test]
     fn the_zone_comes_whole_in_one_message() {
-        let server = TransferServer::start(&["127.0.0.1:0".parse().unwrap()]);
+        let server = start(&["127.0.0.1:0".parse().unwrap()]);
         drop(server.unwrap());
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        assert!(TransferServer::start(&[address]).err().unwrap().contains(&address.to_string()));
+        assert!(start(&[address]).err().unwrap().contains(&address.to_string()));
         drop(taken);
-        let server = TransferServer::start(&[address]).unwrap();
+        let server = start(&[address]).unwrap();
         let mut asked = QUESTION;
         asked[..2].copy_from_slice(&[7, 9]);
-        let answer = kernel::ask_stream(&mut kernel::connect(address).unwrap(), &asked).unwrap();
+        let answer =
+            exchange::ask_on(&mut exchange::connect(address, ANSWER_TIMEOUT).unwrap(), &asked).unwrap();
         drop(server);
         assert_eq!(answer, message(&asked));
         // Header and question 22; two SOA records of 2 + 10 + 24; hosts of 7 + 10 + 4.
