@@ -47,8 +47,8 @@ counters! {
     UpstreamOctetsOut = "upstream_bytes_out",
     /// Messages taken from the mailbox. Its name is that of the metric.
     QueuedMessagesIn = "worker_handoffs",
-    /// Names that were found to be hot, so that all workers answer them.
-    HotNames = "hot_names",
+    /// Names that were found to be popular, so that all workers answer them.
+    PopularNames = "hot_names",
     /// Turns of the worker's event loop.
     Turns = "turns",
     /// Receive calls that returned something.

@@ -54,10 +54,6 @@ pub use worker::event_loop::{Hook, Worker};
 pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task, TaskPlace};
 pub use worker::message_queue::{MessageQueue, QueuedMessage};
-pub use worker::packet_cache_candidates::PacketCacheCandidates;
-pub use worker::packet_cache_task::{
-    CountedHits, NO_PACKET_CACHE, PacketCacheReplies, PacketCacheReply, PacketCacheTask,
-};
 pub use worker::shared::Shared;
 #[cfg(feature = "xdp")]
 pub use {

@@ -30,7 +30,7 @@ pub(crate) const SMALLEST_BUFFER: usize = 1232;
 pub const PROXY_HEADER: usize = 512;
 
 /// Octets of the name that steer a query. Longer names that differ only beyond them have one owner. The program in the
-/// kernel has 64 x 7 + 10 = 458 instructions, with proxies 64 x 9 + 23 = 599, and with hot names 19 more, of 4,096 that it may have (BPF_MAXINSNS).
+/// kernel has 64 x 7 + 10 = 458 instructions, with proxies 64 x 9 + 23 = 599, and with popular names 19 more, of 4,096 that it may have (BPF_MAXINSNS).
 pub(crate) const STEERING_OCTETS: usize = 64;
 
 // A worker's turn.
@@ -180,23 +180,23 @@ pub(crate) const SIGHTINGS: usize = 256;
 /// Smallest share of a network's datagrams that passes, so that the end of its flood is noticed.
 pub(crate) const SHEDDING_SMALLEST_SHARE: f64 = 1.0 / 1024.0;
 
-// Hot names.
+// Popular names.
 
 /// Queries in a sample of a worker's queries, one of each full batch: 256 x 64 = 16,384 queries, 0.05 s at 300,000 a second.
-pub(crate) const HOT_SAMPLE: u32 = 256;
+pub(crate) const NAME_SAMPLE: usize = 256;
 
-/// Part of a busy worker's queries from which a name is hot: one in eight. Spread over many workers, such a name leaves an eighth of the
+/// Part of a busy worker's queries from which a name is popular: one in eight. Spread over many workers, such a name leaves an eighth of the
 /// worker's time to the others.
-pub(crate) const HOT_PART: u32 = 8;
+pub(crate) const POPULAR_PART: usize = 8;
 
-/// Names that are counted in a sample: a count is too low by at most 256 / 32 = 8, a quarter of the 32 that make a name hot.
-pub(crate) const HOT_CANDIDATES: usize = 32;
+/// Sets of four counters for the names of a sample, as many counters as the 32 queries that make a name popular.
+pub(crate) const NAME_SETS: usize = 8;
 
 /// Names that all workers answer, at most. In the kernel each costs every datagram one comparison.
-pub(crate) const HOT_NAMES: usize = 16;
+pub(crate) const POPULAR_NAMES: usize = 16;
 
-/// Time after which a hot name belongs to one worker again. If it is still hot, it is found within a tenth of a second.
-pub(crate) const HOT_NAME_MEMORY: Span = Span::from_secs(60);
+/// Time after which a popular name belongs to one worker again. If it is still popular, it is found within a tenth of a second.
+pub(crate) const POPULAR_NAME_MEMORY: Span = Span::from_secs(60);
 
 // The mailbox.
 
@@ -234,20 +234,6 @@ pub const GSO_OCTETS: usize = 65_000;
 /// Longest message in a GSO send, in octets. With its headers it must not exceed the path's MTU, because the kernel does not
 /// cut up a message that needs fragments. 1,280 - 40 - 8 = 1,232 fits wherever IPv6 does (RFC 9715).
 pub(crate) const GSO_MESSAGE_OCTETS: usize = 1232;
-
-// Packet caches, in the kernel and in stream threads.
-
-/// Queries for the same answer in a second that make it worth a place in a packet cache. To put it there costs as much as three queries.
-pub(crate) const PACKET_CACHE_HOT: u8 = 4;
-
-/// Counters for the search of these answers: twice as many as answers, 8 octets each, 64 KiB.
-pub(crate) const PACKET_CACHE_CANDIDATES: usize = 8192;
-
-/// Seconds without a hit after which an answer leaves a packet cache.
-pub const PACKET_CACHE_IDLE_SECS: u8 = 10;
-
-/// Answers that a stream thread may ask a worker for in one task, each of which takes some microseconds of the worker's turn.
-pub const PACKET_CACHE_WANTED: usize = 32;
 
 // Links to upstreams.
 

@@ -47,17 +47,17 @@ fn flood(question: Vec<u8>, to: SocketAddr, stop: Arc<AtomicBool>) -> JoinHandle
 }
 
 #[test]
-fn a_hot_name_is_answered_by_all_workers() {
+fn a_popular_name_is_answered_by_all_workers() {
     let running = start(Steer::Name, WORK);
     let stop = Arc::new(AtomicBool::new(false));
     let flooder = flood(question(7), running.address(), Arc::clone(&stop));
-    wait_until("the name is hot", || counts(&running, Counter::HotNames).iter().sum::<u64>() > 0);
+    wait_until("the name is popular", || counts(&running, Counter::PopularNames).iter().sum::<u64>() > 0);
     let before = counts(&running, Counter::ClientPacketsOut);
     wait_until("both workers answer", || {
         let now = counts(&running, Counter::ClientPacketsOut);
         now.iter().zip(before).all(|(now, before)| *now > before + 100)
     });
-    assert_eq!(counts(&running, Counter::HotNames).iter().sum::<u64>(), 1);
+    assert_eq!(counts(&running, Counter::PopularNames).iter().sum::<u64>(), 1);
     stop.store(true, Ordering::Relaxed);
     flooder.join().unwrap();
     wait_until("the flood is over", || {

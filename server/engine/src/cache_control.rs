@@ -113,7 +113,7 @@ impl Engine {
         if step == 0 {
             self.bump_flush_epoch();
         }
-        // In each step, as an entry of a later one may have been given to a packet cache meanwhile.
+        // In each step, as a packet cache may have got an entry of a later one meanwhile.
         self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CHECKED_BUCKETS);
         let entries = &mut self.cache.entries;

@@ -22,6 +22,7 @@ use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::Counters;
 use crate::interface::{Link, Transport};
+use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
@@ -41,10 +42,8 @@ pub struct Engine {
     pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
-    /// True if cached answers may go into a packet cache ([`Settings::treats_clients_alike`]).
-    pub(crate) answers_suit_packet_caches: bool,
-    /// Version of the answers in a packet cache: it changes with settings, flushes and observers.
-    pub(crate) packet_cache_epoch: u64,
+    /// The entries of packet caches.
+    pub(crate) packet_cache: PacketCacheSource,
 }
 
 impl Engine {
@@ -72,8 +71,7 @@ impl Engine {
             answer_memo: AnswerMemo::new(),
             counters: Counters::default(),
             key,
-            answers_suit_packet_caches: settings.treats_clients_alike(),
-            packet_cache_epoch: 0,
+            packet_cache: PacketCacheSource::new(&settings),
             settings,
         }
     }
@@ -84,8 +82,7 @@ impl Engine {
         self.upstream.configure(&settings.upstream, settings.upstream_parameters());
         self.cache.configure(settings.cache.clone());
         self.clients.configure(client_limits(&settings));
-        self.answers_suit_packet_caches = settings.treats_clients_alike();
-        self.end_packet_cache_entries();
+        self.packet_cache = PacketCacheSource::new(&settings);
         core::mem::replace(&mut self.settings, settings)
     }
 
@@ -101,9 +98,9 @@ impl Engine {
         self.end_packet_cache_entries();
     }
 
-    /// Ends the answers that a packet cache has.
+    /// Ends the entries of packet caches.
     pub(crate) fn end_packet_cache_entries(&mut self) {
-        self.packet_cache_epoch += 1;
+        self.packet_cache.end_entries(&self.settings);
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).

@@ -1,11 +1,8 @@
-//! Interface between the engine and its driver, which is a datapath (sockets, later AF_XDP) or a simulator. The driver calls a
-//! [`Machine`] with messages and the time, and the machine sends messages through the driver's [`Outbox`]. The engine implements
-//! [`Machine`], and so does the reflector with which the benchmarks compare it.
+//! Interface between the engine and its driver, which is a datapath (sockets, AF_XDP) or a simulator. The driver calls a
+//! [`Machine`](crate::Machine) with messages and the time, and the machine sends messages through the driver's [`Outbox`].
 
-use crate::base::network::{Network, is_ipv4};
-use crate::base::time::Instant;
-use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
-use crate::trace::{Subject, TraceEvent, Unreachable};
+use crate::base::network::is_ipv4;
+use crate::trace::{Subject, TraceEvent};
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
@@ -206,7 +203,7 @@ impl Link {
     pub const NOWHERE: Link = Link { slot: u16::MAX, generation: 0 };
 }
 
-/// Output side of a driver, which a [`Machine`] calls. A closure fills each frame: it gets a buffer, and returns the number of
+/// Output side of a driver, which a [`Machine`](crate::Machine) calls. A closure fills each frame: it gets a buffer, and returns the number of
 /// octets that it wrote.
 pub trait Outbox {
     /// Sends an answer to a client. The frame has at least `size` octets. If `fill` returns 0, nothing is sent. Returns false
@@ -239,58 +236,6 @@ pub trait Outbox {
     /// listen; for other implementations the event is not even built.
     #[inline]
     fn trace<'n>(&mut self, _subject: Subject, _event: impl FnOnce() -> TraceEvent<'n>) {}
-}
-
-/// State machine that a driver calls: the DNS64 engine, or a reflector. The methods with "packet cache" in their names serve
-/// a cache of whole answers in front of the machine ([`PacketCacheEntry`]).
-pub trait Machine {
-    /// Has the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
-    /// not for one after the other. It changes nothing.
-    fn prefetch_cache_lines<'m>(&self, _messages: impl Iterator<Item = &'m [u8]>) {}
-
-    /// Handles a message from a client.
-    fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox);
-
-    /// Handles a message from an upstream. It may change the letter case of names in it.
-    fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox);
-
-    /// Handles the failure of a link: an ICMP error (UDP), or a connection that was refused, reset or closed (TCP; the datapath
-    /// has already released it). If its upstream could not be authenticated, another connection would fail as well.
-    fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox);
-
-    /// True if no client waits for an answer. A draining datapath stops then.
-    fn is_idle(&self) -> bool;
-
-    /// Handles all deadlines up to `now`. Returns the next deadline, if there is one.
-    fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
-
-    /// Copies the answer that each client of [`Machine::packet_cache_clients`] gets to a query, but for ID, letter case and OPT record. The
-    /// query has RD, perhaps AD, no other flag and no OPT record. Returns false if there is no such answer: it is not cached, or not
-    /// for all, or something is to be done before it is given again.
-    fn packet_cache_entry(&self, _now: Instant, _query: &[u8], _answer: &mut PacketCacheEntry) -> bool {
-        false
-    }
-
-    /// Version of the settings and commands that common answers depend on. With another version, all earlier answers end.
-    fn packet_cache_epoch(&self) -> u64 {
-        0
-    }
-
-    /// Clients to which common answers may be given.
-    fn packet_cache_clients(&self) -> &[Network] {
-        &[]
-    }
-
-    /// Counts the answers to a query that a packet cache has given over a transport.
-    fn count_packet_cache_hits(
-        &mut self,
-        _now: Instant,
-        _transport: ClientTransport,
-        _query: &[u8],
-        _kind: PacketCacheEntryKind,
-        _hits: PacketCacheHits,
-    ) {
-    }
 }
 
 /// Transport to an upstream.

@@ -6,16 +6,17 @@
 //!
 //! ```text
 //! observed                             an engine with an observer of its messages and events
+//! explain                              the reasons for one answer, of an engine of its own
 //! machine                              the three inputs: query, reply, time
 //! query                                a client's query: check, classify, admit, begin
-//! resolve   explain   cache_control    what happens to an admitted query; methods of Engine stand from here on upwards only
+//! resolve   cache_control              what happens to an admitted query; methods of Engine stand from here on upwards only
 //! engine                               struct Engine: its parts and settings
+//! packet_cache                         answers that others give in front of the engine
 //! client    settings                   who asks, how much, how the response leaves
 //! rpz                                  response policy zones
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
-//! interface                            Client, Link, Machine, Outbox
-//! packet_cache_entry                   an answer that all clients get, for a packet cache
+//! interface                            Client, Link, Outbox
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
@@ -42,7 +43,7 @@ pub mod local;
 mod machine;
 pub mod message;
 mod observed;
-mod packet_cache_entry;
+pub mod packet_cache;
 mod query;
 pub mod reasons;
 mod resolve;
@@ -59,10 +60,8 @@ pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use interface::{
-    Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Machine, Outbox, Proxy, Transport,
-};
+pub use interface::{Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Outbox, Proxy, Transport};
+pub use machine::Machine;
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
-pub use packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 pub use settings::{Capacity, Settings};
 pub use trace::{RuleSource, Unreachable, Untrusted};

@@ -173,3 +173,25 @@ pub const DISTINCT: usize = 64;
 
 /// Largest value of `dns64.max-records`.
 pub const RECORDS: usize = 1024;
+
+/// Octets of the longest answer in a packet cache, without its OPT record: hardly any answer with addresses has more.
+pub const PACKET_CACHE_ANSWER: usize = 512;
+
+/// Most records of an answer in a packet cache: 505 octets, the longest answer that the XDP program gives, have room for 12 AAAA records of 28
+/// behind a question.
+pub const PACKET_CACHE_RECORDS: usize = 12;
+
+/// Entries of a packet cache. Each takes about 1 KiB in a stream thread, so 4 MiB, and half of that in the kernel.
+pub const PACKET_CACHE_ENTRIES: usize = 4096;
+
+/// Queries for the same answer in a second that make it worth a place in a packet cache. To put it there costs as much as three queries.
+pub const PACKET_CACHE_POPULAR: u8 = 4;
+
+/// Counters for the search of these answers: twice as many as entries, 8 octets each, 64 KiB.
+pub const PACKET_CACHE_COUNTERS: usize = 2 * PACKET_CACHE_ENTRIES;
+
+/// Counts in a row without a hit, one a second, after which an entry leaves a packet cache.
+pub const PACKET_CACHE_IDLE_SECS: u8 = 10;
+
+/// Entries that a packet cache may ask a worker for in one task, each of which takes some microseconds of the worker's turn.
+pub const PACKET_CACHE_WANTED: usize = 32;

@@ -2,17 +2,46 @@
 //!
 //! `upstream` returns the result of a reply or a timeout as a value; this file passes it to the waiting clients (`resolve`).
 
-use crate::base::network::Network;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::engine::Engine;
-use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
-use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
+use crate::interface::{Client, Link, Outbox};
+use crate::packet_cache::source::Parts;
+use crate::packet_cache::{PacketCacheReply, PacketCacheTask};
 use crate::trace::{Subject, TraceEvent, Unreachable, Untrusted};
 use crate::upstream::receive::{FailedLink, Received};
 use crate::upstream::reconnect::Reconnect;
 use crate::upstream::retry::{AttemptDeadline, NextAttempt};
 use wire::{Message, ede, lower_question};
+
+/// State machine that a driver calls with messages and the time: the DNS64 engine, or the reflector with which the benchmarks compare it. It
+/// sends messages through the driver's [`Outbox`].
+pub trait Machine {
+    /// Has the messages of the next calls of [`Machine::query`], so that the memory that they need is loaded for all together and
+    /// not for one after the other. It changes nothing.
+    fn prefetch_cache_lines<'m>(&self, _messages: impl Iterator<Item = &'m [u8]>) {}
+
+    /// Handles a message from a client.
+    fn query(&mut self, now: Instant, from: &Client, message: &[u8], out: &mut impl Outbox);
+
+    /// Handles a message from an upstream. It may change the letter case of names in it.
+    fn reply(&mut self, now: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox);
+
+    /// Handles the failure of a link: an ICMP error (UDP), or a connection that was refused, reset or closed (TCP; the datapath
+    /// has already released it). If its upstream could not be authenticated, another connection would fail as well.
+    fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox);
+
+    /// True if no client waits for an answer. A draining datapath stops then.
+    fn is_idle(&self) -> bool;
+
+    /// Handles all deadlines up to `now`. Returns the next deadline, if there is one.
+    fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
+
+    /// Counts the hits of a packet cache, and gives it the entries that it wants. A machine without answers that suit all clients has none.
+    fn serve_packet_cache(&mut self, _now: Instant, _task: PacketCacheTask) -> PacketCacheReply {
+        PacketCacheReply::default()
+    }
+}
 
 impl Machine for Engine {
     #[inline]
@@ -85,27 +114,9 @@ impl Machine for Engine {
         self.clients.pending_queries.len() == 0
     }
 
-    fn packet_cache_entry(&self, now: Instant, query: &[u8], answer: &mut PacketCacheEntry) -> bool {
-        self.write_packet_cache_entry(now, query, answer)
-    }
-
-    fn packet_cache_epoch(&self) -> u64 {
-        self.packet_cache_epoch
-    }
-
-    fn packet_cache_clients(&self) -> &[Network] {
-        &self.settings.allow.0
-    }
-
-    fn count_packet_cache_hits(
-        &mut self,
-        now: Instant,
-        transport: ClientTransport,
-        query: &[u8],
-        kind: PacketCacheEntryKind,
-        hits: PacketCacheHits,
-    ) {
-        Engine::count_packet_cache_hits(self, now, transport, query, kind, hits);
+    fn serve_packet_cache(&mut self, now: Instant, task: PacketCacheTask) -> PacketCacheReply {
+        let Engine { packet_cache, settings, cache, upstream, key, counters, .. } = self;
+        packet_cache.serve(now, task, Parts { settings, cache, servers: &upstream.servers, key, counters })
     }
 
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {

@@ -27,7 +27,7 @@ use crate::{
     service_manager,
 };
 use datapath::remedy::{NO_RANDOM, with_remedy};
-use datapath::{PacketCacheTask, Shared, Worker, privileges};
+use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
 use engine::{Client, Engine};
 use std::io::Write;
@@ -39,7 +39,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use transport::{QuerySink, Streams};
+use transport::{PacketCacheRequest, QuerySink, Streams};
 
 /// Time for which a stop waits for answers that are under way.
 const GRACE: Duration = Duration::from_secs(10);
@@ -234,13 +234,9 @@ impl QuerySink for QueryPoster {
         self.0.home_worker(message)
     }
 
-    fn packet_cache_epoch(&self, worker: usize) -> u64 {
-        self.0.packet_cache_epoch(worker)
-    }
-
-    fn submit(&self, task: PacketCacheTask) -> bool {
-        let mailbox = self.0.mailbox(task.worker);
-        mailbox.submit(move |machine, now| task.run(machine, now)).is_ok()
+    fn submit(&self, request: PacketCacheRequest) -> bool {
+        let mailbox = self.0.mailbox(request.worker);
+        mailbox.submit(move |machine, now| request.run(machine, now)).is_ok()
     }
 }
 

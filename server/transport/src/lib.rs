@@ -48,9 +48,9 @@ mod unread;
 pub use counters::Counter;
 pub use limits::Limits;
 pub use listen::{BoundStreams, Error, Options};
+pub use packet_cache::PacketCacheRequest;
 pub use streams::Streams;
 
-use datapath::{NO_PACKET_CACHE, PacketCacheTask};
 use engine::Client;
 
 /// A sink for the queries of streams: the way to the worker that owns the name. The stream threads call it, so it must not
@@ -71,13 +71,8 @@ pub trait QuerySink: Send + Sync + 'static {
         0
     }
 
-    /// The version for which the common answers of a worker hold, see [`datapath::Shared::packet_cache_epoch`].
-    fn packet_cache_epoch(&self, _worker: usize) -> u64 {
-        NO_PACKET_CACHE
-    }
-
-    /// Gives a worker a task for the packet cache of a stream thread. Returns false if there is no room for it.
-    fn submit(&self, _task: PacketCacheTask) -> bool {
+    /// Gives a worker a request of the packet cache of a stream thread. Returns false if there is no room for it.
+    fn submit(&self, _request: PacketCacheRequest) -> bool {
         false
     }
 }

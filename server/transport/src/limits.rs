@@ -5,8 +5,10 @@
 //! 20,000. The state of the TLS library is not counted in [`BUFFER_OCTETS`], nor is a TLS record that has not arrived as a whole, of at most
 //! 22 KiB. The command that prints the figures: `cargo test -p sixfold-transport -- --ignored --nocapture idle_connection_memory`.
 
-pub use datapath::limits::{PACKET_CACHE_IDLE_SECS, PACKET_CACHE_WANTED};
 use engine::IdleTimeout;
+pub use engine::limits::{
+    PACKET_CACHE_ENTRIES, PACKET_CACHE_IDLE_SECS, PACKET_CACHE_POPULAR, PACKET_CACHE_WANTED,
+};
 use std::time::Duration;
 
 /// Queries of one connection that may wait for their answers. At this number reading stops, and TCP slows the client down.
@@ -61,10 +63,6 @@ pub const LONGEST_CHECK: Duration = Duration::from_secs(2);
 /// Queries that a stream thread posts before it wakes the workers within a turn, and answers that the workers queue for it before they
 /// wake it within a turn. Usually a turn has fewer, and one wake-up at its end serves them all.
 pub const QUERIES_PER_WAKE: usize = 128;
-
-/// Answers in the packet cache of a stream thread. Each takes about 1 KiB, so 4 MiB; one that nobody asks for leaves after
-/// [`PACKET_CACHE_IDLE_SECS`] seconds.
-pub const PACKET_CACHE_ANSWERS: usize = 4096;
 
 /// Time between two counts of the answers that the packet cache has given.
 pub const PACKET_CACHE_COUNT: Duration = Duration::from_secs(1);

@@ -1,258 +1,214 @@
-//! Packet cache of a stream thread: answers to questions that are asked often, which the thread gives itself. For these no query crosses
-//! to a worker and no answer back, so neither thread wakes the other, which is a large part of the cost of a cached answer.
-//!
-//! The cache holds copies of answers that every client gets ([`engine::PacketCacheEntry`]), which the worker that owns the name makes
-//! ([`PacketCacheTask`]). The worker says until when an answer holds: what comes after that, as a prefetch or stale data, is the worker's
-//! own. An answer is given only while the worker's version is the one under which it was made, so a reload, a flush or an observer ends
-//! all of them at once. What depends on the client never comes here. Once a second the workers count the answers that were given.
+//! Packet cache of a stream thread (the rules are in [`engine::packet_cache`]): for answers that it has, no query crosses to a worker and no
+//! answer back, so neither thread wakes the other, which is a large part of the cost of a cached answer.
 
 use crate::QuerySink;
-use crate::limits;
-use datapath::{CountedHits, PacketCacheCandidates, PacketCacheReplies, PacketCacheReply, PacketCacheTask};
-use engine::answer::COMMON_RESPONSE;
-use engine::message::plain_query::PlainQuery;
-use engine::settings::Networks;
-use engine::{Client, ClientTransport, Instant, PacketCacheEntry, PacketCacheHits};
+use crate::limits::{
+    PACKET_CACHE_ENTRIES, PACKET_CACHE_IDLE_SECS, PACKET_CACHE_POPULAR, PACKET_CACHE_WANTED,
+};
+use engine::packet_cache::{
+    PACKET_CACHE_RESPONSE, PACKET_CACHE_SETS, PacketCacheEntry, PacketCacheHits, PacketCacheQuery,
+    PacketCacheReply, PacketCacheTask, Popularity,
+};
+use engine::{Client, Instant, Machine};
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::Arc;
-
-/// The transports of streams, by which answers are counted.
-const TRANSPORTS: [ClientTransport; 4] =
-    [ClientTransport::Tcp, ClientTransport::Tls, ClientTransport::Https, ClientTransport::Quic];
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The packet cache of one stream thread.
 pub(crate) struct PacketCache {
-    /// The secret of the hash by which answers are looked up.
+    /// The secret of the hash by which entries are looked up.
     seed: u64,
-    hot: PacketCacheCandidates,
-    answers: HashMap<u64, Answer>,
+    popularity: Popularity<PACKET_CACHE_SETS>,
+    answers: HashMap<u64, Box<Answer>>,
     /// By the numbers of the workers.
     workers: Vec<Worker>,
-    replies: Arc<PacketCacheReplies>,
+    replies: (Sender<Reply>, Receiver<Reply>),
     /// The response that was written last.
-    frame: Box<[u8; COMMON_RESPONSE]>,
+    frame: Box<[u8; PACKET_CACHE_RESPONSE]>,
 }
 
-/// Knowledge of the cache about a worker, and the answers that it wants from it.
+/// A worker's number, and its reply.
+type Reply = (usize, PacketCacheReply);
+
+/// A task for the machine of a worker.
+#[derive(Debug)]
+pub struct PacketCacheRequest {
+    /// The worker's number.
+    pub worker: usize,
+    task: PacketCacheTask,
+    replies: Sender<Reply>,
+}
+
+/// What the cache wants from a worker.
+#[derive(Default)]
 struct Worker {
-    /// The version of the worker for which `clients` holds.
-    version: u64,
-    clients: Networks,
     /// Queries whose answers are to be asked for.
-    wanted: Vec<PlainQuery>,
+    wanted: Vec<PacketCacheQuery>,
     /// True while the worker has a task to which it will reply.
     is_asked: bool,
 }
 
 struct Answer {
-    query: PlainQuery,
+    entry: PacketCacheEntry,
     worker: usize,
-    version: u64,
-    answer: Box<PacketCacheEntry>,
-    hits: [PacketCacheHits; TRANSPORTS.len()],
+    /// Hits that the worker has not counted, at most one for each transport.
+    hits: Vec<PacketCacheHits>,
     /// Seconds without hits.
     idle: u8,
+}
+
+impl PacketCacheRequest {
+    /// Has the machine work, and replies if something is wanted.
+    pub fn run(self, machine: &mut impl Machine, now: Instant) {
+        let is_answered = !self.task.wanted.is_empty();
+        let reply = machine.serve_packet_cache(now, self.task);
+        if is_answered {
+            // The thread may have ended.
+            let _ = self.replies.send((self.worker, reply));
+        }
+    }
 }
 
 impl PacketCache {
     pub(crate) fn new() -> PacketCache {
         PacketCache {
             seed: RandomState::new().hash_one(0),
-            hot: PacketCacheCandidates::new(),
+            popularity: Popularity::new(PACKET_CACHE_POPULAR),
             answers: HashMap::new(),
             workers: Vec::new(),
-            replies: Arc::default(),
-            frame: Box::new([0; COMMON_RESPONSE]),
+            replies: channel(),
+            frame: Box::new([0; PACKET_CACHE_RESPONSE]),
         }
     }
 
-    /// The response to a query, if the cache has its answer. If it has not, and the question is asked often, its worker is asked for it.
+    /// The response to a query, if the cache has its answer. If it has not, and the question is popular, its worker is asked for it.
     pub(crate) fn answer(
         &mut self,
         queries: &impl QuerySink,
         client: &Client,
         message: &[u8],
     ) -> Option<&[u8]> {
-        let query = PlainQuery::of(message)?;
+        let query = PacketCacheQuery::of(message)?;
         let hash = query.hash(self.seed);
         let now = datapath::now();
-        if let Some(answer) = self.answers.get_mut(&hash).filter(|answer| answer.is_of(&query)) {
-            let version = queries.packet_cache_epoch(answer.worker);
-            if answer.holds(version, now) && self.workers[answer.worker].serves(version, client) {
-                answer.count(client, query.options().is_some());
-                let length = answer.answer.write_response(now, client, message, &query, &mut self.frame);
-                return Some(&self.frame[..length]);
-            }
+        if let Some(answer) = self.answers.get_mut(&hash).filter(|one| one.entry.answers(&query, client, now))
+        {
+            answer.count(client, query.options().is_some());
+            let length = answer.entry.write_response(now, client, message, &query, &mut self.frame);
+            return Some(&self.frame[..length]);
         }
-        if self.hot.count(hash) {
+        if self.popularity.count(hash) {
             self.want(queries, query);
         }
         self.take_replies(queries);
         None
     }
 
-    /// Asks the owner of a name for an answer.
+    /// Asks the home worker of a name for an entry.
     #[cold]
-    fn want(&mut self, queries: &impl QuerySink, query: PlainQuery) {
+    fn want(&mut self, queries: &impl QuerySink, query: PacketCacheQuery) {
         let home_worker = queries.home_worker(query.message());
         if self.workers.len() <= home_worker {
-            self.workers.resize_with(home_worker + 1, Worker::new);
+            self.workers.resize_with(home_worker + 1, Worker::default);
         }
         let worker = &mut self.workers[home_worker];
-        if worker.wanted.len() < limits::PACKET_CACHE_WANTED && !worker.wanted.contains(&query) {
+        if worker.wanted.len() < PACKET_CACHE_WANTED && !worker.wanted.contains(&query) {
             worker.wanted.push(query);
         }
         self.ask(queries, home_worker);
     }
 
-    /// Asks a worker for the answers that are wanted of it, unless it has not replied yet.
-    fn ask(&mut self, queries: &impl QuerySink, home_worker: usize) {
-        let worker = &mut self.workers[home_worker];
+    /// Asks a worker for the entries that are wanted of it, unless it has not replied yet.
+    fn ask(&mut self, queries: &impl QuerySink, number: usize) {
+        let worker = &mut self.workers[number];
         if worker.is_asked || worker.wanted.is_empty() {
             return;
         }
-        let task = PacketCacheTask {
-            worker: home_worker,
-            hits: Vec::new(),
-            wanted: std::mem::take(&mut worker.wanted),
-            known_version: worker.version,
-            replies: self.replies.clone(),
-        };
+        let task = PacketCacheTask { wanted: std::mem::take(&mut worker.wanted), hits: Vec::new() };
         // A worker without room for tasks is asked for the next question.
-        worker.is_asked = queries.submit(task);
+        worker.is_asked = submit(queries, number, task, &self.replies.0);
     }
 
-    /// Takes the answers that workers have made.
+    /// Takes the entries that workers have made.
     fn take_replies(&mut self, queries: &impl QuerySink) {
-        for reply in self.replies.take() {
-            let PacketCacheReply { worker: home_worker, version, clients, answers } = reply;
-            let worker = &mut self.workers[home_worker];
-            worker.is_asked = false;
-            worker.version = version;
-            if let Some(clients) = clients {
-                worker.clients = clients;
-            }
-            for (query, answer) in answers {
-                let hash = query.hash(self.seed);
+        while let Ok((number, reply)) = self.replies.1.try_recv() {
+            self.workers[number].is_asked = false;
+            for entry in reply.entries {
+                let hash = entry.query.hash(self.seed);
                 // The hits of an earlier answer must be counted first.
-                let has_room = self.answers.len() < limits::PACKET_CACHE_ANSWERS;
-                if has_room && !self.answers.get(&hash).is_some_and(Answer::has_hits) {
-                    let hits = Default::default();
-                    self.answers
-                        .insert(hash, Answer { query, worker: home_worker, version, answer, hits, idle: 0 });
+                let has_room = self.answers.len() < PACKET_CACHE_ENTRIES;
+                if has_room && self.answers.get(&hash).is_none_or(|answer| answer.hits.is_empty()) {
+                    let answer = Answer { entry, worker: number, hits: Vec::new(), idle: 0 };
+                    self.answers.insert(hash, Box::new(answer));
                 }
             }
-            self.ask(queries, home_worker);
+            self.ask(queries, number);
         }
     }
 
     /// The regular work, once a second: the workers count the answers that were given, and answers that have ended or are not asked for
     /// leave.
     pub(crate) fn maintain(&mut self, queries: &impl QuerySink) {
-        self.hot.clear();
+        self.popularity.clear();
         self.take_replies(queries);
-        self.answers.values_mut().for_each(|answer| answer.idle = answer.idle.saturating_add(1));
         self.report(queries);
         let now = datapath::now();
         self.answers.retain(|_, answer| {
-            let is_kept = answer.idle < limits::PACKET_CACHE_IDLE_SECS
-                && answer.holds(queries.packet_cache_epoch(answer.worker), now);
-            is_kept || answer.has_hits()
+            answer.idle = answer.idle.saturating_add(1);
+            let is_kept = answer.idle <= PACKET_CACHE_IDLE_SECS && answer.entry.holds(now);
+            is_kept || !answer.hits.is_empty()
         });
     }
 
     /// Has the workers count the answers that were given since the last report. What a worker without room does not take is counted the next time.
     pub(crate) fn report(&mut self, queries: &impl QuerySink) {
-        for (number, worker) in self.workers.iter().enumerate() {
-            let mut hits = Vec::new();
-            for answer in self.answers.values().filter(|answer| answer.worker == number) {
-                hits.extend(answer.counted());
-            }
-            let task = PacketCacheTask {
-                worker: number,
-                wanted: Vec::new(),
-                known_version: worker.version,
-                replies: self.replies.clone(),
-                hits,
-            };
-            let is_told = task.hits.is_empty() || queries.submit(task);
-            let is_reported = |answer: &&mut Answer| is_told && answer.worker == number && answer.has_hits();
-            for answer in self.answers.values_mut().filter(is_reported) {
-                answer.idle = 0;
-                answer.hits = Default::default();
+        for number in 0..self.workers.len() {
+            let of_worker = || self.answers.values().filter(|answer| answer.worker == number);
+            let hits: Vec<_> = of_worker().flat_map(|answer| answer.hits.iter().cloned()).collect();
+            let task = PacketCacheTask { hits, wanted: Vec::new() };
+            if !task.hits.is_empty() && submit(queries, number, task, &self.replies.0) {
+                let of_worker = self.answers.values_mut().filter(|answer| answer.worker == number);
+                of_worker.for_each(|answer| answer.hits.clear());
             }
         }
     }
 }
 
-impl Worker {
-    fn new() -> Worker {
-        Worker {
-            version: datapath::NO_PACKET_CACHE,
-            clients: Networks::default(),
-            wanted: Vec::new(),
-            is_asked: false,
-        }
-    }
-
-    /// True if the client may be served under this version.
-    fn serves(&self, version: u64, client: &Client) -> bool {
-        self.version == version && self.clients.contains(client.address)
-    }
+/// Gives a worker a task. Returns false if it has no room.
+fn submit(queries: &impl QuerySink, worker: usize, task: PacketCacheTask, replies: &Sender<Reply>) -> bool {
+    queries.submit(PacketCacheRequest { worker, task, replies: replies.clone() })
 }
 
 impl Answer {
-    fn is_of(&self, query: &PlainQuery) -> bool {
-        self.query.message() == query.message()
-    }
-
-    /// True if the answer may be given under this version of its worker.
-    fn holds(&self, version: u64, now: Instant) -> bool {
-        self.version == version && self.answer.stored <= now && now < self.answer.until
-    }
-
     fn count(&mut self, client: &Client, has_opt: bool) {
-        let Some(transport) = TRANSPORTS.iter().position(|transport| *transport == client.transport) else {
-            return;
-        };
-        let hits = &mut self.hits[transport];
+        self.idle = 0;
+        let transport = client.transport;
+        let place = self.hits.iter().position(|hits| hits.transport == transport).unwrap_or_else(|| {
+            let (query, kind) = (self.entry.query.clone(), self.entry.kind);
+            self.hits.push(PacketCacheHits { query, kind, transport, ipv4: 0, ipv6: 0, with_opt: 0 });
+            self.hits.len() - 1
+        });
+        let hits = &mut self.hits[place];
         *(if client.is_ipv4() { &mut hits.ipv4 } else { &mut hits.ipv6 }) += 1;
         hits.with_opt += u64::from(has_opt);
-    }
-
-    fn has_hits(&self) -> bool {
-        self.hits.iter().any(|hits| hits.ipv4 + hits.ipv6 > 0)
-    }
-
-    /// The hits over each transport that has some.
-    fn counted(&self) -> impl Iterator<Item = CountedHits> + '_ {
-        let of_transport = |(transport, hits): (ClientTransport, PacketCacheHits)| CountedHits {
-            query: self.query.clone(),
-            transport,
-            kind: self.answer.kind,
-            hits,
-        };
-        let all = TRANSPORTS.into_iter().zip(self.hits).filter(|(_, hits)| hits.ipv4 + hits.ipv6 > 0);
-        all.map(of_transport)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::settings::Network;
-    use engine::{Link, Machine, Outbox, PacketCacheEntryKind, Unreachable};
+    use engine::packet_cache::PacketCacheEpoch;
+    use engine::settings::{Network, Networks};
+    use engine::{ClientTransport, Link, Outbox, Unreachable};
     use std::net::Ipv6Addr;
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     /// A machine that has an answer to each query, and counts the hits.
     #[derive(Default)]
     struct FakeMachine {
-        version: u64,
-        clients: Vec<Network>,
-        hits: Vec<(ClientTransport, PacketCacheHits)>,
+        epoch: Arc<PacketCacheEpoch>,
+        hits: Vec<(ClientTransport, [u64; 3])>,
     }
 
     impl Machine for FakeMachine {
@@ -265,27 +221,24 @@ mod tests {
         fn is_idle(&self) -> bool {
             true
         }
-        fn packet_cache_entry(&self, now: Instant, query: &[u8], answer: &mut PacketCacheEntry) -> bool {
-            *answer = PacketCacheEntry::of_message(query);
-            answer.stored = now;
-            answer.until = Instant(now.0 + 60_000_000_000);
-            true
+        fn serve_packet_cache(&mut self, now: Instant, task: PacketCacheTask) -> PacketCacheReply {
+            let hits = task.hits.iter().map(|hits| (hits.transport, [hits.ipv4, hits.ipv6, hits.with_opt]));
+            self.hits.extend(hits);
+            let entry = |query| {
+                let mut entry = PacketCacheEntry::echo(query, Instant(now.0 + 60_000_000_000));
+                entry.epoch = Arc::clone(&self.epoch);
+                entry
+            };
+            let entries = task.wanted.into_iter().map(entry).collect();
+            PacketCacheReply { epoch: Arc::clone(&self.epoch), entries }
         }
-        fn packet_cache_epoch(&self) -> u64 {
-            self.version
-        }
-        fn packet_cache_clients(&self) -> &[Network] {
-            &self.clients
-        }
-        fn count_packet_cache_hits(
-            &mut self,
-            _: Instant,
-            transport: ClientTransport,
-            _: &[u8],
-            _: PacketCacheEntryKind,
-            hits: PacketCacheHits,
-        ) {
-            self.hits.push((transport, hits));
+    }
+
+    impl FakeMachine {
+        /// Ends all entries, and serves the clients of these networks.
+        fn serve(&mut self, clients: &[Network]) {
+            self.epoch.end();
+            self.epoch = Arc::new(PacketCacheEpoch::new(Networks(clients.to_vec())));
         }
     }
 
@@ -299,7 +252,7 @@ mod tests {
     #[derive(Default)]
     struct State {
         machines: [FakeMachine; 2],
-        tasks: Vec<PacketCacheTask>,
+        requests: Vec<PacketCacheRequest>,
         refuses: bool,
     }
 
@@ -310,13 +263,10 @@ mod tests {
         fn home_worker(&self, message: &[u8]) -> usize {
             message.len() % 2
         }
-        fn packet_cache_epoch(&self, worker: usize) -> u64 {
-            self.0.lock().unwrap().machines[worker].version
-        }
-        fn submit(&self, task: PacketCacheTask) -> bool {
+        fn submit(&self, request: PacketCacheRequest) -> bool {
             let mut state = self.0.lock().unwrap();
             if !state.refuses {
-                state.tasks.push(task);
+                state.requests.push(request);
             }
             !state.refuses
         }
@@ -326,7 +276,7 @@ mod tests {
         fn new() -> Workers {
             let workers = Workers::default();
             for machine in &mut workers.0.lock().unwrap().machines {
-                machine.clients = vec![Network::new("2001:db8::".parse().unwrap(), 32)];
+                machine.serve(&[network("2001:db8::")]);
             }
             workers
         }
@@ -334,11 +284,11 @@ mod tests {
         /// Carries out the tasks that wait. Returns their number.
         fn work(&self) -> usize {
             let mut state = self.0.lock().unwrap();
-            let tasks = std::mem::take(&mut state.tasks);
-            let count = tasks.len();
-            for task in tasks {
-                let worker = task.worker;
-                task.run(&mut state.machines[worker], datapath::now());
+            let requests = std::mem::take(&mut state.requests);
+            let count = requests.len();
+            for request in requests {
+                let worker = request.worker;
+                request.run(&mut state.machines[worker], datapath::now());
             }
             count
         }
@@ -346,6 +296,10 @@ mod tests {
         fn change(&self, change: impl FnOnce(&mut State)) {
             change(&mut self.0.lock().unwrap());
         }
+    }
+
+    fn network(address: &str) -> Network {
+        Network::new(address.parse().unwrap(), 32)
     }
 
     fn client(address: &str) -> Client {
@@ -381,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_is_asked_often_is_answered_with_id_and_letter_case_of_the_query() {
+    fn a_popular_question_is_answered_with_id_and_letter_case_of_the_query() {
         let workers = Workers::new();
         let mut cache = warmed(&workers, "www");
         let odd = query("wWW");
@@ -391,21 +345,17 @@ mod tests {
     }
 
     #[test]
-    fn another_version_or_a_client_who_is_not_served_gets_no_answer() {
+    fn after_the_end_of_the_epoch_or_for_a_client_who_is_not_served_there_is_no_answer() {
         let workers = Workers::new();
         let mut cache = warmed(&workers, "www");
         assert!(cache.answer(&workers, &client("2001:db9::9"), &query("www")).is_none());
-        workers.change(|state| state.machines[1 - OWNER].version = 3);
+        workers.change(|state| state.machines[1 - OWNER].serve(&[]));
         assert!(
             cache.answer(&workers, &client("2001:db8::9"), &query("www")).is_some(),
-            "another worker's version"
+            "another worker's epoch"
         );
-        workers.change(|state| state.machines[OWNER].version = datapath::NO_PACKET_CACHE);
+        workers.change(|state| state.machines[OWNER].serve(&[network("2001:db9::")]));
         assert!(cache.answer(&workers, &client("2001:db8::9"), &query("www")).is_none());
-        workers.change(|state| {
-            state.machines[OWNER].version = 4;
-            state.machines[OWNER].clients = vec![Network::new("2001:db9::".parse().unwrap(), 32)];
-        });
         cache.maintain(&workers);
         workers.work();
         (0..10)
@@ -424,10 +374,8 @@ mod tests {
         let workers = Workers::new();
         let mut cache = warmed(&workers, "www");
         let over_tcp = Client { transport: ClientTransport::Tcp, ..client("::ffff:192.0.2.1") };
-        workers.change(|state| {
-            state.machines[OWNER].clients.push(Network::v4("192.0.2.0".parse().unwrap(), 24))
-        });
-        workers.change(|state| state.machines[OWNER].version = 1);
+        let ipv4 = Network::v4("192.0.2.0".parse().unwrap(), 24);
+        workers.change(|state| state.machines[OWNER].serve(&[network("2001:db8::"), ipv4]));
         cache.maintain(&workers);
         workers.work();
         warm(&mut cache, &workers, "www");
@@ -442,8 +390,7 @@ mod tests {
             cache.maintain(&workers);
             workers.work();
         }
-        let hits = |ipv4, ipv6| PacketCacheHits { ipv4, ipv6, with_opt: 0 };
-        let expected = [(ClientTransport::Tcp, hits(1, 0)), (ClientTransport::Tls, hits(0, 1))];
+        let expected = [(ClientTransport::Tls, [0, 1, 0]), (ClientTransport::Tcp, [1, 0, 0])];
         workers.change(|state| assert_eq!(state.machines[OWNER].hits, expected));
     }
 
@@ -451,13 +398,13 @@ mod tests {
     fn answers_that_nobody_asks_for_leave_and_the_number_of_answers_is_bounded() {
         let workers = Workers::new();
         let mut cache = warmed(&workers, "www");
-        for _ in 0..=limits::PACKET_CACHE_IDLE_SECS {
+        for _ in 0..=PACKET_CACHE_IDLE_SECS {
             assert_eq!(cache.answers.len(), 1);
             cache.maintain(&workers);
             workers.work();
         }
         assert_eq!(cache.answers.len(), 0);
-        for number in 0..limits::PACKET_CACHE_ANSWERS {
+        for number in 0..PACKET_CACHE_ENTRIES {
             let label = format!("n{number}");
             (0..4).for_each(|_| {
                 assert!(cache.answer(&workers, &client("2001:db8::9"), &query(&label)).is_none())
@@ -465,18 +412,18 @@ mod tests {
             workers.work();
             cache.take_replies(&workers);
             // Counters of questions collide now and then, and are cleared once a second.
-            cache.hot.clear();
+            cache.popularity.clear();
         }
-        assert_eq!(cache.answers.len(), limits::PACKET_CACHE_ANSWERS);
+        assert_eq!(cache.answers.len(), PACKET_CACHE_ENTRIES);
         (0..10)
             .for_each(|_| assert!(cache.answer(&workers, &client("2001:db8::9"), &query("more")).is_none()));
         workers.work();
         cache.take_replies(&workers);
-        assert_eq!(cache.answers.len(), limits::PACKET_CACHE_ANSWERS);
+        assert_eq!(cache.answers.len(), PACKET_CACHE_ENTRIES);
     }
 
     #[test]
-    fn many_questions_that_become_hot_together_wait_for_one_task_after_the_other() {
+    fn many_questions_that_become_popular_together_wait_for_one_task_after_the_other() {
         let workers = Workers::new();
         let mut cache = PacketCache::new();
         for number in 10..99 {
@@ -489,6 +436,6 @@ mod tests {
         assert_eq!(workers.work(), 1, "those that were noted meanwhile");
         cache.take_replies(&workers);
         assert_eq!(workers.work(), 0);
-        assert_eq!(cache.answers.len(), 1 + limits::PACKET_CACHE_WANTED);
+        assert_eq!(cache.answers.len(), 1 + PACKET_CACHE_WANTED);
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * Packet cache: answers to the questions that are asked most often, given here without waking anybody. The workers write it
- * (src/xdp/packet_cache.rs); the program only reads it, and counts what it has answered.
+ * (src/af_xdp/packet_cache.rs); the program only reads it, and counts what it has answered.
  *
- * A question is answered here if it is plain: RD, perhaps AD, no other flag, one question, no record but an OPT record without
+ * A query is answered here if it has RD, perhaps AD, no other flag, one question, no record but an OPT record without
  * DO and without options, nothing behind it. The answer has the question as the client wrote it, the records with their TTLs
  * lowered by the seconds since they were stored, and the client's OPT record with our size. So it is the same, octet for octet,
  * as that of the worker.
@@ -14,7 +14,7 @@
  * was withdrawn is not written again for a second, in which no run of this program can still read it.
  */
 
-#include "plain_query.h"
+#include "query.h"
 
 enum {
 	NO_ANSWER = -1,

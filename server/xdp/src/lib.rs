@@ -6,11 +6,11 @@
 //!
 //! | file | contents |
 //! | --- | --- |
-//! | `bpf/steer.c`, `bpf/answer.h` | the program: which frames are ours, and hot answers |
+//! | `bpf/steer.c`, `bpf/answer.h` | the program: which frames are ours, and the answers that it gives itself |
 //! | `frame` | frames as octets: parser, writer, checksums |
 //! | `ring`, `socket` | rings and frames that are shared with the kernel |
 //! | `route` | the way back to a client |
-//! | `packet_cache` | hot answers that the program gives itself |
+//! | `packet_cache`, `packet_cache_writer` | the packet cache in the kernel; the part of a worker that writes it |
 //! | `interface`, `program` | facts about an interface; the program in the kernel, and its link |
 //! | `open` | all of them for the interfaces of the configuration |
 //!

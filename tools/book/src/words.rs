@@ -42,21 +42,18 @@ const ALLOWED: [&str; 11] = [
 ];
 
 /// Words of the code, and the page's words for them.
-const PRIVATE: [(&str, &str); 10] = [
+const PRIVATE: [(&str, &str); 7] = [
     ("leg", "lookup"),
     ("legs", "lookups"),
     ("waiter", "pending query"),
     ("waiters", "pending queries"),
-    ("hot name", "popular name"),
-    ("hot names", "popular names"),
-    ("hot answers", "popular answers"),
     ("gives way", "is closed, or is evicted"),
     ("strangers", "untrusted clients"),
     ("octets", "bytes"),
 ];
 
 /// Words that the project does not use any more, in no document and in no name of a metric or field, and those that took their place.
-const RETIRED: [(&str, &str); 26] = [
+const RETIRED: [(&str, &str); 34] = [
     ("legs", "lookups"),
     ("waiter", "pending query"),
     ("waiters", "pending queries"),
@@ -66,6 +63,14 @@ const RETIRED: [(&str, &str); 26] = [
     ("bad weather", "network faults"),
     ("planted bug", "mutant"),
     ("planted bugs", "mutants"),
+    ("hot name", "popular name"),
+    ("hot names", "popular names"),
+    ("hot answer", "popular answer"),
+    ("hot answers", "popular answers"),
+    ("hot questions", "popular questions"),
+    ("common answer", "entry of the packet cache"),
+    ("common answers", "entries of the packet cache"),
+    ("plain queries", "queries of the packet cache"),
     ("given socket", "inherited socket"),
     ("page for people", "HTML status page"),
     ("sixfold_letters_in_total", "sixfold_worker_handoffs_total"),

@@ -1,4 +1,4 @@
-//! Experiment 7: cost of a popular name. Each name belongs to one worker, but for hot names, which all workers answer. Without
+//! Experiment 7: cost of a popular name. Each name belongs to one worker, but for popular names, which all workers answer. Without
 //! that exception a single name would get at most one worker's answers. Two workers get queries for equally popular names, for names with the
 //! popularity that is usual in practice (the k-th in proportion to 1 / k), and for a single name.
 //!
@@ -157,13 +157,13 @@ fn row(
 fn notes() -> Vec<String> {
     vec![
         format!(
-            "Sixfold with two workers and with one; each name belongs to one of them, but for hot names. {} names in the cache, each \
+            "Sixfold with two workers and with one; each name belongs to one of them, but for popular names. {} names in the cache, each \
              query sent alone, closed loop. The tester has core 1, so both workers share core 0: `answers/s` is their \
              rate on that core. `with a core each` is computed: the right answers divided by the CPU time of the \
              worker that used more.",
             limits::CACHED_NAMES
         ),
-        "Without hot names, a name with a share p of all queries would limit any number of workers to 1 / p of one \
+        "If popular names belonged to one worker, a name with a share p of all queries would limit any number of workers to 1 / p of one \
          worker's rate. Figures are median [lowest-highest]; `beside even` is taken within a round."
             .to_owned(),
     ]

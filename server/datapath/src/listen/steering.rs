@@ -106,8 +106,8 @@ const fn step(code: u32, k: u32) -> libc::sock_filter {
 
 /// The BPF program, which returns the index of the socket in its group. A load beyond the end of the datagram ends it with 0.
 /// `proxied`: a PROXY header may stand before the message. Then the offset of the message takes the register that otherwise
-/// holds the hash, which costs two more instructions per octet. `hot`: hashes of names for any worker, picked at random.
-fn program(workers: u32, seed: Seed, proxied: bool, hot: &[u32]) -> Vec<libc::sock_filter> {
+/// holds the hash, which costs two more instructions per octet. `popular`: hashes of names for any worker, picked at random.
+fn program(workers: u32, seed: Seed, proxied: bool, popular: &[u32]) -> Vec<libc::sock_filter> {
     use libc::{
         BPF_A, BPF_ABS, BPF_ALU, BPF_IMM, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX, BPF_MEM, BPF_MISC,
         BPF_MOD, BPF_MUL, BPF_RET, BPF_RSH, BPF_TAX, BPF_TXA, BPF_W, BPF_X, BPF_XOR,
@@ -129,14 +129,14 @@ fn program(workers: u32, seed: Seed, proxied: bool, hot: &[u32]) -> Vec<libc::so
         step(BPF_ALU | BPF_MUL | BPF_K, FINISH),
     ]);
     let pick = [step(BPF_ALU | BPF_MOD | BPF_K, workers.max(1)), step(BPF_RET | BPF_A, 0)];
-    for (place, &hash) in hot.iter().enumerate() {
+    for (place, &hash) in popular.iter().enumerate() {
         // Over the other comparisons, and over the three instructions that pick the owner.
-        let jt = (hot.len() - 1 - place + 3) as u8;
+        let jt = (popular.len() - 1 - place + 3) as u8;
         code.push(libc::sock_filter { jt, ..step(BPF_JMP | BPF_JEQ | BPF_K, hash) });
     }
     code.push(step(BPF_ALU | BPF_RSH | BPF_K, 12));
     code.extend(pick);
-    if !hot.is_empty() {
+    if !popular.is_empty() {
         code.push(step(BPF_LD | BPF_W | BPF_ABS, (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32));
         code.extend(pick);
     }
@@ -196,7 +196,7 @@ fn hash_name(code: &mut Vec<libc::sock_filter>, proxied: bool) {
 }
 
 /// Makes the kernel pick the socket of a SO_REUSEPORT group by the home worker of the name. `first` is any socket of the group. Its
-/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages. `hot`: hashes
+/// sockets must have been bound in the order of their workers. `proxied`: a PROXY header may stand before the messages. `popular`: hashes
 /// of names that any worker answers.
 ///
 /// # Errors
@@ -207,9 +207,9 @@ pub fn attach(
     workers: usize,
     seed: Seed,
     proxied: bool,
-    hot: &[u32],
+    popular: &[u32],
 ) -> io::Result<()> {
-    let mut code = program(workers as u32, seed, proxied, hot);
+    let mut code = program(workers as u32, seed, proxied, popular);
     let filter = libc::sock_fprog { len: code.len() as u16, filter: code.as_mut_ptr() };
     // SAFETY: `filter` points at `len` instructions in `code`, which lives through the call; the kernel copies them.
     let result = unsafe {
@@ -343,9 +343,9 @@ pub(crate) mod tests {
         for (address, proxied) in [false, true].into_iter().flat_map(|p| addresses.map(|a| (a, p))) {
             let workers = 4;
             let listeners = UdpListener::bind_group(address.parse().unwrap(), workers, false).unwrap();
-            // Programs with hot names, none of which is asked for, steer in the same way.
-            let hot: &[u32] = if address.starts_with('[') { &[1, 2, 3] } else { &[] };
-            attach(listeners[0].socket(), workers, seed, proxied, hot).unwrap();
+            // Programs with popular names, none of which is asked for, steer in the same way.
+            let popular: &[u32] = if address.starts_with('[') { &[1, 2, 3] } else { &[] };
+            attach(listeners[0].socket(), workers, seed, proxied, popular).unwrap();
             let sockets: Vec<UdpSocket> = listeners
                 .iter()
                 .map(|listener| {
@@ -387,13 +387,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn hot_names_are_spread_over_all_workers_and_others_are_not() {
+    fn popular_names_are_spread_over_all_workers_and_others_are_not() {
         let (seed, workers) = (Seed::from(0x9e37_79b9_7f4a_7c15), 4);
         let names: Vec<_> = (0..20).map(|number| question(&format!("n{number}.example"))).collect();
-        let hot: Vec<u32> = names[..16].iter().map(|name| name_hash(name, seed).unwrap()).collect();
+        let popular: Vec<u32> = names[..16].iter().map(|name| name_hash(name, seed).unwrap()).collect();
         for proxied in [false, true] {
             let listeners = UdpListener::bind_group("127.0.0.1:0".parse().unwrap(), workers, false).unwrap();
-            attach(listeners[0].socket(), workers, seed, proxied, &hot).unwrap();
+            attach(listeners[0].socket(), workers, seed, proxied, &popular).unwrap();
             let client = UdpSocket::bind("127.0.0.1:0").unwrap();
             client.connect(listeners[0].address()).unwrap();
             let sockets: Vec<UdpSocket> = listeners
@@ -409,7 +409,7 @@ pub(crate) mod tests {
                     .collect();
                 assert_eq!(received.iter().sum::<usize>(), 100);
                 // 100 of four: a worker without any once in 10^12.
-                match hot.get(number) {
+                match popular.get(number) {
                     Some(_) => assert!(received.iter().all(|&count| count > 0), "{number}: {received:?}"),
                     None => {
                         assert_eq!(received[home_worker(name, seed, workers)], 100, "{number}: {received:?}")

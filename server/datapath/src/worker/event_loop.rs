@@ -17,19 +17,16 @@ use crate::limits::{
     TICK, WAIT_MS,
 };
 use crate::listen::fair_shedding::FairShedding;
-use crate::listen::hot_names::HotNameDetector;
 use crate::listen::listener::{UdpListener, start_reading};
+use crate::listen::popular_names::NameSample;
 use crate::listen::response_batch::ResponseBatch;
 use crate::socket::forward_deficit::ForwardDeficit;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{now, sleep_until};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
-#[cfg(feature = "xdp")]
-use crate::worker::kernel_cache_filler::KernelCacheFiller;
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
-use crate::worker::packet_cache_task::NO_PACKET_CACHE;
 #[cfg(feature = "xdp")]
 use crate::worker::replies::Replies;
 use crate::worker::shared::Shared;
@@ -43,7 +40,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 #[cfg(feature = "xdp")]
-use xdp::{Queues, Receiver, Route};
+use xdp::{PacketCacheWriter, Queues, Receiver, Route};
 
 /// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
@@ -78,7 +75,7 @@ pub struct Worker<M> {
     /// The fair shedding of each listening socket.
     pub(super) shedding: Vec<FairShedding>,
     /// The search for names that all workers are to answer.
-    pub(super) hot_detector: HotNameDetector,
+    pub(super) name_sample: NameSample,
     /// The pauses between turns.
     pub(super) pause: WriteCoalescing,
     /// True while another process reads the listening sockets.
@@ -93,7 +90,7 @@ pub struct Worker<M> {
     queues: Queues,
     /// The worker's part of the packet cache in the kernel.
     #[cfg(feature = "xdp")]
-    pub(super) kernel_cache_filler: Option<KernelCacheFiller>,
+    pub(super) packet_cache: Option<PacketCacheWriter>,
 }
 
 impl<M: Machine + Send + 'static> Worker<M> {
@@ -133,7 +130,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             forward_deficit: listeners.iter().map(|_| ForwardDeficit::default()).collect(),
             shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
             listeners,
-            hot_detector: HotNameDetector::default(),
+            name_sample: NameSample::new(),
             pause: WriteCoalescing::default(),
             released: listening == Listening::Waits,
             udp_size,
@@ -143,7 +140,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             #[cfg(feature = "xdp")]
             queues: Queues::default(),
             #[cfg(feature = "xdp")]
-            kernel_cache_filler: None,
+            packet_cache: None,
         })
     }
 
@@ -156,11 +153,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
     pub(super) fn give_queues(&mut self, mut queues: Queues) -> io::Result<()> {
         self.receivers = std::mem::take(&mut queues.receivers);
         // A proxy must name the client of each query, which the program does not read.
-        if self.shared.proxies().is_empty()
-            && let Some(packet_cache) = queues.packet_cache.take()
-        {
-            self.kernel_cache_filler = Some(KernelCacheFiller::new(packet_cache, self.index));
-        }
+        self.packet_cache = queues.packet_cache.take().filter(|_| self.shared.proxies().is_empty());
         self.queues = queues;
         self.readable.resize(self.listeners.len() + self.receivers.len(), false);
         let registry = self.poll.registry()?;
@@ -211,11 +204,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             })
             .collect();
         #[cfg(feature = "xdp")]
-        let (mut worker, replies) = self.split_replies();
-        #[cfg(feature = "xdp")]
-        if let Some(kernel_cache_filler) = &mut worker.kernel_cache_filler {
-            kernel_cache_filler.begin(&machine);
-        }
+        let (worker, replies) = self.split_replies();
         #[cfg(not(feature = "xdp"))]
         let worker = self;
         let out = SocketOutbox {
@@ -248,7 +237,6 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mut deadline = Some(self.now);
         let mut drain_deadline = None;
         let mut turn = 0usize;
-        self.tell_packet_cache_epoch();
         loop {
             self.wait(deadline.map_or(tick, |deadline| deadline.min(tick)), drain_deadline.is_some());
             self.now = now();
@@ -282,12 +270,11 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                         self.update_shedding(listener);
                     }
                 }
-                self.expire_hot_names();
+                self.expire_popular_names();
                 self.count_drops();
                 #[cfg(feature = "xdp")]
                 self.maintain_packet_cache();
                 hook(&mut self.machine, self.now);
-                self.tell_packet_cache_epoch();
             }
             if drain_deadline.is_some_and(|end| self.now >= end || self.is_done()) {
                 break;
@@ -295,7 +282,6 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             turn = turn.wrapping_add(1);
         }
         self.worker.mailbox.end();
-        self.worker.shared.set_packet_cache_epoch(self.worker.index, NO_PACKET_CACHE);
         self.count_drops();
         hook(&mut self.machine, self.now);
         self.machine
@@ -435,13 +421,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let mailbox = &self.worker.mailbox;
         for _ in 0..QUEUED_TASKS {
             let Some(task) = mailbox.take_task() else { break };
-            // Nobody gives an answer by the old settings once the task has said that there are new ones.
-            self.worker.shared.set_packet_cache_epoch(self.worker.index, NO_PACKET_CACHE);
             task(&mut self.machine, self.now);
-            self.tell_packet_cache_epoch();
             #[cfg(feature = "xdp")]
-            if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
-                kernel_cache_filler.check_version(self.now, &mut self.machine, &self.worker.counters);
+            if let Some(packet_cache) = &mut self.worker.packet_cache {
+                packet_cache.check_epoch(self.now, &mut self.machine);
             }
         }
         let mut messages = 0;
@@ -452,23 +435,13 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             messages += 1;
             #[cfg(feature = "xdp")]
             if Route::of(&message.client).is_some()
-                && let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler
+                && let Some(packet_cache) = &mut self.worker.packet_cache
             {
-                kernel_cache_filler.on_query(
-                    self.now,
-                    message.message(),
-                    &mut self.machine,
-                    &self.worker.counters,
-                );
+                packet_cache.on_query(self.now, message.message(), &mut self.machine);
             }
         }
         self.worker.pause.note_receive(messages == MESSAGES_PER_TURN);
         self.worker.counters.add(Counter::QueuedMessagesIn, messages as u64);
-    }
-
-    /// Tells other threads the version for which common answers hold.
-    fn tell_packet_cache_epoch(&self) {
-        self.worker.shared.set_packet_cache_epoch(self.worker.index, self.machine.packet_cache_epoch());
     }
 
     /// Reports the links that failed during this turn to the machine, and sends its reaction.

@@ -13,7 +13,7 @@ use crate::worker::mailbox::StreamSink;
 use crate::worker::shared::Shared;
 use engine::{Client, ClientTransport, IdleTimeout, Machine};
 use std::net::{IpAddr, SocketAddr};
-use xdp::{AttachError, Attached, Datagram, FrameError, Origins, Route, open, parse};
+use xdp::{AttachError, Attached, Datagram, FrameError, Origins, Route, Traffic, open, parse};
 
 /// Attaches the XDP program to interfaces, and gives the workers the AF_XDP sockets of their queues. Call it before the workers start, and
 /// before the process gives up its privileges. The program is gone when the last worker has ended, or the process.
@@ -73,8 +73,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Takes the queries that already wait in the queues of a worker that must stop.
     pub(super) fn drain_frames(&mut self) {
-        if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
-            kernel_cache_filler.stop(self.now, &mut self.machine, &self.worker.counters);
+        if let Some(packet_cache) = &mut self.worker.packet_cache {
+            let traffic = packet_cache.stop(self.now, &mut self.machine);
+            self.count_traffic(traffic);
         }
         for queue in 0..self.worker.receivers.len() {
             for _ in 0..LAST_BATCHES {
@@ -140,8 +141,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 }
                 _ => {
                     self.machine.query(self.now, &client, message, &mut self.out);
-                    if let Some(kernel_cache_filler) = &mut worker.kernel_cache_filler {
-                        kernel_cache_filler.on_query(self.now, message, &mut self.machine, counters);
+                    if let Some(packet_cache) = &mut worker.packet_cache {
+                        packet_cache.on_query(self.now, message, &mut self.machine);
                     }
                 }
             }
@@ -154,9 +155,19 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Does the regular work for the packet cache in the kernel.
     pub(super) fn maintain_packet_cache(&mut self) {
-        if let Some(kernel_cache_filler) = &mut self.worker.kernel_cache_filler {
-            kernel_cache_filler.maintain(self.now, &mut self.machine, &self.worker.counters);
+        if let Some(packet_cache) = &mut self.worker.packet_cache {
+            let traffic = packet_cache.maintain(self.now, &mut self.machine);
+            self.count_traffic(traffic);
         }
+    }
+
+    /// Counts what the program has answered.
+    fn count_traffic(&self, traffic: Traffic) {
+        let counters = &self.worker.counters;
+        counters.add(Counter::ClientPacketsIn, traffic.queries);
+        counters.add(Counter::ClientOctetsIn, traffic.octets_in);
+        counters.add(Counter::ClientPacketsOut, traffic.queries);
+        counters.add(Counter::ClientOctetsOut, traffic.octets_out);
     }
 
     /// Counts the frames that the kernel has dropped because the worker was too slow.

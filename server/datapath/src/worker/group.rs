@@ -2,13 +2,12 @@
 //! every error, and can drop privileges in between.
 
 use crate::limits::{CLIENT_PREFIX, SMALLEST_BUFFER};
-use crate::listen::hot_names::HotNames;
 use crate::listen::listener::{BindError, UdpListener};
+use crate::listen::popular_names::PopularNames;
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{Seed, Steer, SteeringChange};
 use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
-use crate::worker::packet_cache_task::NO_PACKET_CACHE;
 use crate::worker::shared::Shared;
 use engine::Machine;
 use kernel::remedy::remedy;
@@ -16,7 +15,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU8, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 /// The options of the datapath.
@@ -124,8 +123,7 @@ pub fn build_with<M: Machine + Send + 'static>(
         steering_changes: Mutex::new(changes),
         tls_upstreams: Arc::default(),
         sources: Arc::default(),
-        hot_names: HotNames::default(),
-        packet_cache_epochs: (0..workers).map(|_| AtomicU64::new(NO_PACKET_CACHE)).collect(),
+        popular_names: PopularNames::default(),
     });
     let udp_size = options.udp_size.max(SMALLEST_BUFFER);
     let workers: io::Result<Vec<_>> = listeners

@@ -1,11 +1,11 @@
 //! The part of a worker that serves its listening sockets: it takes batches of datagrams, begins and ends reading when another process
-//! takes over, keeps the filters of fair shedding, and spreads hot names.
+//! takes over, keeps the filters of fair shedding, and spreads popular names.
 
 use crate::counters::Counter;
 use crate::limits::{BATCH, LAST_BATCHES};
 use crate::listen::fair_shedding::FairShedding;
-use crate::listen::hot_names::ChangedList;
 use crate::listen::listener::start_reading;
+use crate::listen::popular_names::ChangedList;
 use crate::listen::proxy_protocol;
 use crate::listen::shedding_filter;
 use crate::listen::steering;
@@ -37,8 +37,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let ipv6 = socket.address().is_ipv6();
         let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
         counters.add(Counter::ReceiveBatches, 1);
-        let (mut stale, mut hot) = (0, None);
-        let sampled = if count == BATCH { worker.hot_detector.sampled() % BATCH } else { BATCH };
+        let (mut stale, mut popular) = (0, None);
+        let sampled = if count == BATCH { worker.name_sample.sampled() % BATCH } else { BATCH };
         let must_forward = worker.shared.must_forward();
         // Behind a PROXY header the messages are not where they seem to be, and other workers' messages need nothing here.
         if count > 1 && !must_forward && worker.shared.proxies().is_empty() {
@@ -74,7 +74,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             octets += message.len();
             if slot == sampled {
                 let hash = steering::name_hash(message, worker.shared.seed());
-                hot = hash.and_then(|hash| worker.hot_detector.take(hash));
+                popular = hash.filter(|&hash| worker.name_sample.take(hash));
             }
             if must_forward
                 && let Some(home_worker) = worker.shared.find_home_worker(message)
@@ -91,7 +91,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         if stale > 0 {
             counters.add(worker.shedding[listener].reason_of_drops(), stale);
         }
-        if let Some(hash) = hot {
+        if let Some(hash) = popular {
             self.spread(hash);
         }
         // While networks are shed, batches that are not full show that too much is shed.
@@ -111,21 +111,21 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         count == BATCH
     }
 
-    /// Lets all workers answer a hot name.
+    /// Lets all workers answer a popular name.
     #[cold]
     fn spread(&self, hash: u32) {
         let shared = &self.worker.shared;
         if shared.workers() > 1
-            && let Some(changed) = shared.hot_names().add(hash, self.now)
+            && let Some(changed) = shared.popular_names().add(hash, self.now)
         {
-            self.worker.counters.add(Counter::HotNames, 1);
+            self.worker.counters.add(Counter::PopularNames, 1);
             self.steer(&changed);
         }
     }
 
-    /// Gives names that are no longer hot back to their owners. Sockets that another process reads are its own affair.
-    pub(super) fn expire_hot_names(&self) {
-        let names = self.worker.shared.hot_names();
+    /// Gives names that are no longer popular back to their home workers. Sockets that another process reads are its own affair.
+    pub(super) fn expire_popular_names(&self) {
+        let names = self.worker.shared.popular_names();
         if !names.is_empty()
             && !self.worker.released
             && let Some(changed) = names.expire(self.now)
@@ -140,9 +140,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         if shared.must_forward() {
             return;
         }
-        let (hot, proxied) = (changed.hashes(), !shared.proxies().is_empty());
+        let (popular, proxied) = (changed.hashes(), !shared.proxies().is_empty());
         for listener in &self.worker.listeners {
-            let _ = steering::attach(listener.socket(), shared.workers(), shared.seed(), proxied, &hot);
+            let _ = steering::attach(listener.socket(), shared.workers(), shared.seed(), proxied, &popular);
         }
     }
 

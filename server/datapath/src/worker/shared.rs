@@ -1,7 +1,7 @@
 //! The handle to all workers for other threads: mailboxes, counters, addresses, and the request to stop.
 
 use crate::counters::{Counter, Counters, Snapshot};
-use crate::listen::hot_names::HotNames;
+use crate::listen::popular_names::PopularNames;
 use crate::listen::proxy_protocol::TrustedProxies;
 use crate::listen::steering::{self, Seed, SteeringChange};
 use crate::upstream::sources::SourceTable;
@@ -10,7 +10,7 @@ use crate::worker::mailbox::{Mailbox, MailboxFull};
 use engine::Client;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -33,9 +33,7 @@ pub struct Shared<M> {
     pub(super) steering_changes: Mutex<Vec<SteeringChange>>,
     pub(super) tls_upstreams: Arc<TlsUpstreams>,
     pub(super) sources: Arc<SourceTable>,
-    pub(super) hot_names: HotNames,
-    /// For each worker the version of its machine for which common answers hold.
-    pub(super) packet_cache_epochs: Vec<AtomicU64>,
+    pub(super) popular_names: PopularNames,
 }
 
 impl<M> Shared<M> {
@@ -60,7 +58,7 @@ impl<M> Shared<M> {
         steering::home_worker(message, self.seed, self.workers())
     }
 
-    /// Queues a client's message for the worker that owns its query name; for a hot name, a worker of the client's. The worker may sleep
+    /// Queues a client's message for the worker that owns its query name; for a popular name, a worker of the client's. The worker may sleep
     /// until [`Shared::wake_workers`].
     ///
     /// # Errors
@@ -69,7 +67,7 @@ impl<M> Shared<M> {
     pub fn enqueue(&self, client: &Client, message: &[u8]) -> Result<(), MailboxFull> {
         let worker = match steering::name_hash(message, self.seed) {
             None => 0,
-            Some(hash) if self.hot_names.contains(hash) => usize::from(client.port) % self.workers(),
+            Some(hash) if self.popular_names.contains(hash) => usize::from(client.port) % self.workers(),
             Some(hash) => steering::home_worker_of(hash, self.workers()),
         };
         self.mailboxes[worker].enqueue(client, message)
@@ -79,23 +77,12 @@ impl<M> Shared<M> {
     #[inline]
     pub(crate) fn find_home_worker(&self, message: &[u8]) -> Option<usize> {
         let hash = steering::name_hash(message, self.seed)?;
-        (!self.hot_names.contains(hash)).then(|| steering::home_worker_of(hash, self.workers()))
-    }
-
-    /// The version for which the common answers of a worker hold ([`Machine::packet_cache_epoch`](engine::Machine::packet_cache_epoch)). While the
-    /// worker is at a task, which may change its settings, this is [`NO_PACKET_CACHE`](crate::NO_PACKET_CACHE).
-    #[inline]
-    pub fn packet_cache_epoch(&self, worker: usize) -> u64 {
-        self.packet_cache_epochs[worker].load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_packet_cache_epoch(&self, worker: usize, version: u64) {
-        self.packet_cache_epochs[worker].store(version, Ordering::Release);
+        (!self.popular_names.contains(hash)).then(|| steering::home_worker_of(hash, self.workers()))
     }
 
     /// The names that all workers answer.
-    pub(crate) fn hot_names(&self) -> &HotNames {
-        &self.hot_names
+    pub(crate) fn popular_names(&self) -> &PopularNames {
+        &self.popular_names
     }
 
     /// Wakes the workers that sleep and have messages. One call serves any number of messages.
@@ -243,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_name_has_no_owner_and_streams_go_to_a_worker_of_their_client() {
+    fn a_popular_name_has_no_home_worker_and_streams_go_to_a_worker_of_their_client() {
         let options = Options {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             workers: 4,
@@ -257,7 +244,7 @@ mod tests {
         let message = question("www.example");
         assert_eq!(shared.find_home_worker(&message), Some(shared.home_worker(&message)));
         let hash = steering::name_hash(&message, shared.seed()).unwrap();
-        assert!(shared.hot_names().add(hash, Instant(1)).is_some());
+        assert!(shared.popular_names().add(hash, Instant(1)).is_some());
         assert_eq!(shared.find_home_worker(&message), None);
         assert_eq!(shared.find_home_worker(&message[..14]), None, "a runt has none either");
         for port in 0..8 {

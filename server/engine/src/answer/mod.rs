@@ -6,12 +6,9 @@
 
 pub(crate) mod answer_memo;
 pub mod builder;
-mod common;
 pub(crate) mod fit;
 pub(crate) mod forward;
 pub(crate) mod padding;
 pub mod params;
 pub(crate) mod stream_options;
 pub mod synthesis;
-
-pub use common::COMMON_RESPONSE;

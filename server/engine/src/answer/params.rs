@@ -37,8 +37,8 @@ impl ResponseParamsEdns {
         ResponseParamsEdns { size: opt.udp_size(), dnssec_ok: opt.dnssec_ok(), stream_options }
     }
 
-    /// Content of the OPT record of a plain query with these options, but for its size.
-    pub(crate) fn of_plain_query(asked: StreamOptions, transport: ClientTransport) -> ResponseParamsEdns {
+    /// Content of the OPT record of a query without DO and with these options alone, but for its size.
+    pub(crate) fn of_stream_options(asked: StreamOptions, transport: ClientTransport) -> ResponseParamsEdns {
         ResponseParamsEdns { size: 0, dnssec_ok: false, stream_options: of_transport(asked, transport) }
     }
 }

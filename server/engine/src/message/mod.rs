@@ -9,7 +9,6 @@ pub(crate) mod client_subnet;
 pub mod cname_chain;
 pub mod cookie;
 pub(crate) mod lame;
-pub mod plain_query;
 pub mod question;
 pub(crate) mod reply;
 pub mod stream_options;

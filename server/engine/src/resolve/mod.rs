@@ -26,4 +26,3 @@ pub(crate) mod respond;
 pub(crate) mod rpz;
 pub(crate) mod serve_stale;
 pub(crate) mod to_cache;
-pub(crate) mod to_packet_cache;

@@ -2,6 +2,7 @@
 //! the reply with the alias says of the target. So Unbound, BIND and PowerDNS Recursor look up such targets (RFC 1034 section 5.3.3,
 //! step 4c: a resolver follows an alias as if it had been asked for its target).
 
+use super::packet_cache::entry_for;
 use super::scenario_parser::local_record;
 use crate::world::{
     Answer, ClientQuery, Delivery, Reply, SentQuery, World, clients, deliver, forwarders, name, query,
@@ -9,7 +10,7 @@ use crate::world::{
 };
 use engine::local::LocalData;
 use engine::settings::{ForwardZone, Lookup};
-use engine::{Machine, PacketCacheEntry, Settings, Span};
+use engine::{Settings, Span};
 use wire::{Flags, Rcode, Section, Type};
 
 /// Targets: in a forward zone, without and with AAAA records and missing there; with local records; blocked; special-use names.
@@ -169,11 +170,6 @@ fn whoever_asks_for_an_alias_itself_gets_what_the_upstream_has() {
     }
 }
 
-fn common(world: &World, query: &ClientQuery) -> Option<PacketCacheEntry> {
-    let mut answer = PacketCacheEntry::empty();
-    world.engine.packet_cache_entry(world.now, &query.bytes(), &mut answer).then_some(answer)
-}
-
 #[test]
 fn a_reload_cuts_answers_that_were_copied_whole_and_another_gives_them_back() {
     let plain = settings();
@@ -191,10 +187,10 @@ fn a_reload_cuts_answers_that_were_copied_whole_and_another_gives_them_back() {
             let question = query(owner, qtype);
             let whole = content(&answer_to(&mut world, &question));
             assert_eq!(content(&answer_to(&mut world, &question.clone().id(2))), whole);
-            assert!(common(&world, &question).is_some(), "a packet cache has it");
+            assert!(entry_for(&mut world, &question).is_some(), "a packet cache has it");
             let asked = world.asked.len();
             world.engine.configure(settings.clone());
-            assert!(common(&world, &question).is_none());
+            assert!(entry_for(&mut world, &question).is_none());
             for id in 3..6 {
                 let answer = answer_to(&mut world, &question.clone().id(id));
                 let lines = answer.records(Section::Answer);
@@ -206,7 +202,7 @@ fn a_reload_cuts_answers_that_were_copied_whole_and_another_gives_them_back() {
                     lines[1..].iter().all(|line| line.contains("198.51.100.7") || line.contains("c633:6407"))
                 );
                 assert_eq!(answer.rcode(), if addresses == 0 { Rcode::NXDOMAIN } else { Rcode::NOERROR });
-                assert!(common(&world, &question).is_none(), "the entry is no complete answer");
+                assert!(entry_for(&mut world, &question).is_none(), "the entry is no complete answer");
             }
             assert!(world.asked[asked..].iter().all(|asked| asked.name() == "four.later.test."));
             world.engine.configure(plain.clone());

@@ -4,14 +4,12 @@
 use crate::world::{
     ClientQuery, Delivery, Reply, SentQuery, World, clients, deliver, name, networks, query, settings,
 };
-use engine::answer::COMMON_RESPONSE;
 use engine::dns64::rules::{Rule, Rules};
-use engine::message::plain_query::PlainQuery;
-use engine::settings::Networks;
-use engine::{
-    ClientTransport, Counter, IdleTimeout, Instant, Machine, PacketCacheEntry, PacketCacheHits, Settings,
-    Span,
+use engine::packet_cache::{
+    PACKET_CACHE_RESPONSE, PacketCacheEntry, PacketCacheHits, PacketCacheQuery, PacketCacheTask,
 };
+use engine::settings::Networks;
+use engine::{ClientTransport, Counter, IdleTimeout, Instant, Machine, Settings, Span};
 use wire::header::Flags;
 use wire::{Rcode, Type};
 
@@ -40,10 +38,11 @@ fn warm(world: &mut World, query: &ClientQuery) {
     }
 }
 
-fn common(world: &World, query: &ClientQuery) -> Option<PacketCacheEntry> {
-    let mut answer = PacketCacheEntry::empty();
-    let is_common = world.engine.packet_cache_entry(world.now, &query.bytes(), &mut answer);
-    is_common.then_some(answer)
+/// The entry that the engine has for a query.
+pub fn entry_for(world: &mut World, query: &ClientQuery) -> Option<PacketCacheEntry> {
+    let wanted = vec![PacketCacheQuery::of(&query.bytes())?];
+    let reply = world.engine.serve_packet_cache(world.now, PacketCacheTask { wanted, ..Default::default() });
+    reply.entries.into_iter().next()
 }
 
 /// The message as a packet cache gives it: with an ID, and TTLs lowered by the seconds since it was stored.
@@ -70,7 +69,7 @@ fn a_packet_cache_gives_the_answer_of_the_engine() {
             warm(&mut world, &query);
             for seconds in [0, 1, 17] {
                 world.run(Span::from_secs(seconds));
-                let answer = common(&world, &query).unwrap_or_else(|| panic!("{name} {qtype:?}"));
+                let answer = entry_for(&mut world, &query).unwrap_or_else(|| panic!("{name} {qtype:?}"));
                 let token = world.ask(&query.clone().id(777));
                 assert_eq!(
                     given(&answer, 777, world.now),
@@ -96,7 +95,7 @@ fn the_client_of_a_stream_gets_the_response_of_the_engine() {
         let mut world = world(settings());
         warm(&mut world, &plain);
         world.run(Span::from_secs(3));
-        let answer = common(&world, &plain).unwrap_or_else(|| panic!("{name}"));
+        let answer = entry_for(&mut world, &plain).unwrap_or_else(|| panic!("{name}"));
         for transport in transports {
             let mut queries = vec![plain.clone()];
             queries.extend(options.iter().map(|options| {
@@ -110,8 +109,8 @@ fn the_client_of_a_stream_gets_the_response_of_the_engine() {
                 // The letter case is the client's.
                 query.name[1..4].make_ascii_uppercase();
                 let message = query.bytes();
-                let plain = PlainQuery::of(&message).expect("the query is plain");
-                let mut frame = [0xff; COMMON_RESPONSE];
+                let plain = PacketCacheQuery::of(&message).expect("it is for a packet cache");
+                let mut frame = [0xff; PACKET_CACHE_RESPONSE];
                 let length = answer.write_response(world.now, &query.client, &message, &plain, &mut frame);
                 let token = world.ask(&query);
                 let expected = &world.answer_to(token).bytes;
@@ -127,27 +126,27 @@ fn the_client_of_a_stream_gets_the_response_of_the_engine() {
 fn an_answer_ends_when_the_engine_has_something_to_do() {
     let query = query("v4only.example.", Type::A);
     let mut world = world(settings());
-    assert!(common(&world, &query).is_none(), "nothing is cached");
+    assert!(entry_for(&mut world, &query).is_none(), "nothing is cached");
     world.ask(&query);
     world.run(Span::from_millis(1));
     warm(&mut world, &query);
-    let answer = common(&world, &query).unwrap();
+    let answer = entry_for(&mut world, &query).unwrap();
     // A tenth of 300 s before its end it is due for prefetch.
     assert_eq!((answer.until - answer.stored).0, Span::from_secs(270).0);
     world.run_until(Instant(answer.until.0 - 1));
-    assert!(common(&world, &query).is_some());
+    assert!(entry_for(&mut world, &query).is_some());
     world.run_until(answer.until);
-    assert!(common(&world, &query).is_none(), "the next query causes a prefetch");
+    assert!(entry_for(&mut world, &query).is_none(), "the next query causes a prefetch");
     world.set_upstreams(|_, _| vec![]);
     world.ask(&query);
     assert_eq!(world.count(Counter::Refreshed), 1);
-    assert!(common(&world, &query).is_none(), "another answer comes soon");
+    assert!(entry_for(&mut world, &query).is_none(), "another answer comes soon");
 
     let mut without = settings();
     without.cache.prefetch = false;
     let mut world = self::world(without);
     warm(&mut world, &query);
-    let answer = common(&world, &query).unwrap();
+    let answer = entry_for(&mut world, &query).unwrap();
     assert_eq!((answer.until - answer.stored).0, Span::from_secs(300).0);
 }
 
@@ -171,22 +170,23 @@ fn settings_flushes_and_observers_end_all_answers() {
     for (number, change) in changes.into_iter().enumerate() {
         let mut world = world(settings());
         warm(&mut world, &query);
-        let before = world.engine.packet_cache_epoch();
+        let entry = entry_for(&mut world, &query).expect("the answer is cached");
+        assert!(entry.holds(world.now), "{number}");
         change(&mut world);
-        assert_ne!(world.engine.packet_cache_epoch(), before, "{number}");
+        assert!(!entry.holds(world.now), "{number}");
     }
     let mut world = world(settings());
     warm(&mut world, &query);
-    assert!(common(&world, &query).is_some());
+    assert!(entry_for(&mut world, &query).is_some());
     world.engine.observe(Some(Default::default()));
-    assert!(common(&world, &query).is_none(), "an observer hears of each query");
+    assert!(entry_for(&mut world, &query).is_none(), "an observer hears of each query");
     world.engine.observe(None);
     world.engine.configure(settings());
-    assert!(common(&world, &query).is_none(), "the answer is checked under the new settings first");
+    assert!(entry_for(&mut world, &query).is_none(), "the answer is checked under the new settings first");
 }
 
 #[test]
-fn answers_that_depend_on_the_client_are_not_common() {
+fn answers_that_depend_on_the_client_are_in_no_packet_cache() {
     let changes: [fn(&mut Settings); 6] = [
         |settings| settings.queries_per_client = 100,
         |settings| settings.responses_per_client = 100,
@@ -201,7 +201,7 @@ fn answers_that_depend_on_the_client_are_not_common() {
         let mut world = world(other);
         let query = query("v4only.example.", Type::AAAA);
         warm(&mut world, &query);
-        assert!(common(&world, &query).is_none(), "{number}");
+        assert!(entry_for(&mut world, &query).is_none(), "{number}");
     }
 }
 
@@ -221,23 +221,22 @@ fn rules_and_local_data_keep_their_names_out() {
         for (name, is_common) in ["v4only.example.", "other.example."].into_iter().zip(expected) {
             let query = query(name, Type::AAAA);
             warm(&mut world, &query);
-            assert_eq!(common(&world, &query).is_some(), is_common, "{name}");
+            assert_eq!(entry_for(&mut world, &query).is_some(), is_common, "{name}");
         }
     }
     let mut world = world(settings());
     for odd in ["ipv4only.arpa.", "localhost.", "broken.example."] {
         let query = query(odd, Type::AAAA);
         warm(&mut world, &query);
-        assert!(common(&world, &query).is_none(), "{odd}");
+        assert!(entry_for(&mut world, &query).is_none(), "{odd}");
     }
 }
 
 #[test]
-fn only_plain_queries_have_common_answers() {
+fn other_queries_have_no_entries() {
     let mut world = world(settings());
     let plain = query("v4only.example.", Type::AAAA);
     let odd = [
-        plain.clone().edns(1232, false),
         plain.clone().edns(1232, true),
         plain.clone().flags(Flags(0)),
         plain.clone().flags(Flags(Flags::RD.0 | Flags::CD.0)),
@@ -245,9 +244,8 @@ fn only_plain_queries_have_common_answers() {
     ];
     for query in odd {
         warm(&mut world, &query);
-        assert!(common(&world, &query).is_none());
+        assert!(entry_for(&mut world, &query).is_none());
     }
-    assert!(!world.engine.packet_cache_entry(world.now, &[0; 12], &mut PacketCacheEntry::empty()));
 }
 
 #[test]
@@ -255,7 +253,7 @@ fn hits_are_counted_as_if_the_engine_had_answered() {
     let mut world = world(settings());
     let query = query("v4only.example.", Type::AAAA);
     warm(&mut world, &query);
-    let answer = common(&world, &query).unwrap();
+    let answer = entry_for(&mut world, &query).unwrap();
     let count = |world: &World| {
         [
             Counter::QueriesUdp4,
@@ -267,9 +265,13 @@ fn hits_are_counted_as_if_the_engine_had_answered() {
         .map(|counter| world.count(counter))
     };
     let before = count(&world);
-    let hits = PacketCacheHits { ipv4: 3, ipv6: 4, with_opt: 2 };
-    let (now, kind) = (world.now, answer.kind);
-    world.engine.count_packet_cache_hits(now, ClientTransport::Udp, &query.bytes(), kind, hits);
+    let kind = answer.kind;
+    let hit = |world: &mut World, transport| {
+        let query = answer.query.clone();
+        let hits = vec![PacketCacheHits { query, kind, transport, ipv4: 3, ipv6: 4, with_opt: 2 }];
+        world.engine.serve_packet_cache(world.now, PacketCacheTask { hits, ..Default::default() });
+    };
+    hit(&mut world, ClientTransport::Udp);
     let after = count(&world);
     let new: Vec<u64> = after.iter().zip(before).map(|(after, before)| after - before).collect();
     assert_eq!(new, [3, 4, 7, 7, 7]);
@@ -281,6 +283,6 @@ fn hits_are_counted_as_if_the_engine_had_answered() {
         [Counter::QueriesTls4, Counter::QueriesTls6, Counter::CacheHitsStreams, Counter::CacheHitsKernel]
             .map(|counter| world.count(counter))
     };
-    world.engine.count_packet_cache_hits(now, ClientTransport::Tls, &query.bytes(), kind, hits);
+    hit(&mut world, ClientTransport::Tls);
     assert_eq!(of_streams(&world), [3, 4, 7, 7]);
 }

@@ -30,11 +30,8 @@ pub const XDP_QUEUES: u32 = 64;
 /// Addresses with their ports that the program in the kernel knows: some 80 octets each, 80 KiB per interface.
 pub const XDP_PLACES: usize = 1024;
 
-/// Answers in the packet cache in the kernel. With 576 octets each, 64 KiB for the index, and 32 octets each for the hits of every
-/// processor: 2.3 MiB, and 128 KiB for each processor.
-pub const XDP_ANSWERS: usize = 4096;
-
-/// Processors that the packet cache counts hits for, if the system does not tell how many there may be.
+/// Processors that the packet cache counts hits for, if the system does not tell how many there may be. Its 4,096 entries have 576 octets
+/// each in the kernel, 64 KiB for the index, and 32 octets each for the hits of every processor: 2.3 MiB, and 128 KiB for each processor.
 pub const XDP_PROCESSORS: u32 = 64;
 
 /// Networks of clients that the packet cache knows: 32 octets each, 8 KiB, in which the program finds one in eight steps.

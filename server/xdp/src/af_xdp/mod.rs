@@ -7,6 +7,7 @@ pub mod limits;
 mod open;
 #[allow(unsafe_code)]
 mod packet_cache;
+mod packet_cache_writer;
 #[allow(unsafe_code)]
 mod program;
 #[allow(unsafe_code)]
@@ -17,7 +18,7 @@ mod socket;
 
 pub use frame::{Addresses, Datagram, EthernetAddress, FrameError, LONGEST_HEADERS, parse, write_headers};
 pub use open::{AttachError, Attached, Queues, open};
-pub use packet_cache::{Hits, PacketCache, Published};
+pub use packet_cache_writer::{PacketCacheWriter, Traffic};
 pub use program::Mode;
 pub use route::{Origins, Route};
 pub use socket::{Place, Receiver, Sender};

@@ -4,6 +4,7 @@
 use crate::af_xdp::interface::{Interface, attached_program, local_addresses};
 use crate::af_xdp::limits::{XDP_PLACES, XDP_PROCESSORS, XDP_QUEUES};
 use crate::af_xdp::packet_cache::PacketCache;
+use crate::af_xdp::packet_cache_writer::PacketCacheWriter;
 use crate::af_xdp::program::{Mode, Place, Program, Refusal, SharedArrays};
 use crate::af_xdp::route::Origins;
 use crate::af_xdp::socket::{self, Receiver, Sender};
@@ -23,8 +24,8 @@ pub struct Queues {
     pub senders: Vec<(u8, Sender)>,
     /// Facts that answers need.
     pub origins: Arc<Origins>,
-    /// The packet cache of all programs.
-    pub packet_cache: Option<Arc<PacketCache>>,
+    /// The worker's part of the packet cache of all programs.
+    pub packet_cache: Option<PacketCacheWriter>,
     /// The links of the programs. Each ends with the last worker.
     _links: Vec<Arc<OwnedFd>>,
 }
@@ -78,8 +79,8 @@ pub fn open(
         origins.mtus.push(interface.mtu);
     }
     let origins = Arc::new(origins);
-    for one in &mut queues {
-        one.packet_cache = Some(Arc::clone(&packet_cache));
+    for (worker, one) in queues.iter_mut().enumerate() {
+        one.packet_cache = Some(PacketCacheWriter::new(Arc::clone(&packet_cache), worker));
         one.origins = Arc::clone(&origins);
     }
     Ok((queues, report))

@@ -7,17 +7,18 @@
 //! because a virtual processor may be stopped for longer: the program reads it before all else of the slot, and compares it at its end.
 //! It is odd while the slot is written. BPF has no read barrier; a processor that reads out of order does so within less than the grace.
 
-use crate::af_xdp::limits::{XDP_ALLOWED, XDP_ANSWERS, XDP_GRACE};
+use crate::af_xdp::limits::{XDP_ALLOWED, XDP_GRACE};
 use crate::af_xdp::program::{Array, SharedArrays};
 use crate::af_xdp::ring::Mapping;
-use engine::message::plain_query::{KEY_WORDS, Key, PlainQuery};
+use engine::Instant;
+use engine::limits::{PACKET_CACHE_ENTRIES, PACKET_CACHE_RECORDS};
+use engine::packet_cache::{PACKET_CACHE_KEY, PacketCacheEntry, PacketCacheKind, PacketCacheQuery};
 use engine::settings::Network;
-use engine::{Instant, PacketCacheEntry};
 use std::collections::VecDeque;
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 // The layout of `bpf/answer.h`, in words of 64 bits.
@@ -28,11 +29,10 @@ const WAYS: usize = 8;
 /// Words of an answer: ten facts of 16 bits and four others, the places of the TTLs, the question, the records. Each begins with a cache
 /// line of eight words.
 const FACTS: usize = 6;
-const MOST_TTLS: usize = 12;
-const TTL_WORDS: usize = MOST_TTLS / 4;
+const TTL_WORDS: usize = PACKET_CACHE_RECORDS / 4;
 const QUESTION: usize = FACTS + TTL_WORDS;
 const LONGEST_RECORDS: usize = 408;
-const ANSWER_WORDS: usize = (QUESTION + KEY_WORDS + LONGEST_RECORDS / 8).next_multiple_of(8);
+const ANSWER_WORDS: usize = (QUESTION + PACKET_CACHE_KEY + LONGEST_RECORDS / 8).next_multiple_of(8);
 /// Words of the control record: generation and number of networks, seed, networks.
 const CONTROL_WORDS: usize = 2 + 4 * XDP_ALLOWED;
 /// Words of the hits of an answer on one processor.
@@ -65,23 +65,22 @@ impl Words {
     }
 }
 
-/// The packet cache, which all workers share. They touch it when an answer becomes hot, and to count; never for each packet.
-pub struct PacketCache {
+/// The packet cache, which all workers share. They touch it when a question becomes popular, and to count; never for each packet.
+pub(super) struct PacketCache {
     control: Words,
     index: Words,
     answers: Words,
     hits: Words,
     processors: usize,
     seed: u64,
-    /// Counts the ends of all answers.
-    epoch: AtomicU64,
+    /// Counts the ends of all answers. The program gives those of one generation.
+    generation: AtomicU32,
     state: Mutex<State>,
 }
 
 struct State {
     /// Slots without an answer, each with the time from which it may be written.
     free: VecDeque<(Instant, usize)>,
-    generation: u32,
     sequence: u32,
     /// While no answer holds: the time from which answers may be published again, and the worker that says so.
     resume: Option<(Instant, usize)>,
@@ -89,25 +88,23 @@ struct State {
 
 /// A published answer, which its worker withdraws.
 #[derive(Debug)]
-pub struct Published {
+pub(super) struct Published {
+    pub(super) query: PacketCacheQuery,
+    pub(super) kind: PacketCacheKind,
+    /// End of the answer.
+    pub(super) until: Instant,
+    /// Octets of a query and of its answer, both without OPT record, and both with one.
+    pub(super) octets: [[u64; 2]; 2],
+    /// Counts in a row that found no hits.
+    pub(super) idle: u8,
     slot: usize,
     /// Word of the index.
     place: usize,
-    until: Instant,
-    /// Octets of a query without OPT record, and of its answer.
-    pub octets: [u64; 2],
-    counted: [u64; HIT_WORDS],
+    counted: Hits,
 }
 
 /// Answers that the program has given: to IPv4 clients without and with OPT record, to IPv6 clients likewise.
-pub type Hits = [u64; HIT_WORDS];
-
-impl Published {
-    /// True if the answer has ended.
-    pub fn has_ended(&self, now: Instant) -> bool {
-        self.until <= now
-    }
-}
+type Hits = [u64; HIT_WORDS];
 
 impl PacketCache {
     /// The arrays that the program shares. `processors`: those that the machine may have.
@@ -119,8 +116,8 @@ impl PacketCache {
         Ok(SharedArrays {
             control: Array::new(CONTROL_WORDS, 1)?,
             index: Array::new(WAYS, SETS as u32)?,
-            answers: Array::new(ANSWER_WORDS, XDP_ANSWERS as u32)?,
-            hits: Array::new(HIT_WORDS, processors.saturating_mul(XDP_ANSWERS as u32))?,
+            answers: Array::new(ANSWER_WORDS, PACKET_CACHE_ENTRIES as u32)?,
+            hits: Array::new(HIT_WORDS, processors.saturating_mul(PACKET_CACHE_ENTRIES as u32))?,
         })
     }
 
@@ -137,7 +134,7 @@ impl PacketCache {
             Words::of(answers, ANSWER_WORDS)?,
             Words::of(hits, HIT_WORDS)?,
         ];
-        Ok(PacketCache::of_words(words, hits.entries as usize / XDP_ANSWERS, seed))
+        Ok(PacketCache::of_words(words, hits.entries as usize / PACKET_CACHE_ENTRIES, seed))
     }
 
     /// The cache in this memory: control record, index, answers, hits.
@@ -149,10 +146,9 @@ impl PacketCache {
             hits,
             processors,
             seed,
-            epoch: AtomicU64::new(0),
+            generation: AtomicU32::new(1),
             state: Mutex::new(State {
-                free: (0..XDP_ANSWERS).map(|slot| (Instant(0), slot)).collect(),
-                generation: 0,
+                free: (0..PACKET_CACHE_ENTRIES).map(|slot| (Instant(0), slot)).collect(),
                 sequence: 0,
                 resume: Some((Instant(0), 0)),
             }),
@@ -167,28 +163,27 @@ impl PacketCache {
     }
 
     /// The hash under which a query is looked up.
-    pub fn hash(&self, query: &PlainQuery) -> u64 {
+    pub(super) fn hash(&self, query: &PacketCacheQuery) -> u64 {
         query.hash(self.seed)
     }
 
-    /// Number of times that all answers have ended.
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
+    /// The generation of now.
+    pub(super) fn generation(&self) -> u32 {
+        self.generation.load(Ordering::Acquire)
     }
 
-    /// Publishes the answer to a query. None: no answer may be published now, there is no room, or the answer is too long.
-    pub fn publish(
+    /// Publishes an entry. None: no answer of this generation may be published now, there is no room, or the answer is too long.
+    pub(super) fn publish(
         &self,
         now: Instant,
-        epoch: u64,
-        query: &PlainQuery,
-        answer: &PacketCacheEntry,
+        generation: u32,
+        entry: &PacketCacheEntry,
     ) -> Option<Published> {
-        let key = query.key();
-        let words = answer_words(query, &key, answer)?;
-        let hash = self.hash(query);
+        let words = answer_words(entry)?;
+        let query = entry.query.clone();
+        let hash = self.hash(&query);
         let mut state = self.state();
-        if state.resume.is_some() || self.epoch() != epoch {
+        if state.resume.is_some() || self.generation() != generation {
             return None;
         }
         let set = hash as usize % SETS * WAYS;
@@ -198,31 +193,33 @@ impl PacketCache {
         state.free.pop_front();
         state.sequence = state.sequence.wrapping_add(2);
         let start = slot * ANSWER_WORDS;
-        write_slot(&words, state.sequence, state.generation, |word, value| {
+        write_slot(&words, state.sequence, generation, |word, value| {
             // Each store is seen after those before it.
             self.answers.at(start + word).store(value, Ordering::Release);
         });
         // The program reads the slot's number before the slot, so it finds it whole.
-        let entry = hash & !0xffff | (slot as u64 + 1);
-        self.index.at(place).store(entry, Ordering::Release);
+        self.index.at(place).store(hash & !0xffff | (slot as u64 + 1), Ordering::Release);
         let counted = self.read_hits(slot);
-        let octets = [query.message().len() as u64, answer.message().len() as u64];
-        Some(Published { slot, place, until: answer.until, octets, counted })
+        let octets = [false, true].map(|has_opt| {
+            [query.octets(has_opt), entry.response_octets(has_opt)].map(|octets| octets as u64)
+        });
+        let (kind, until) = (entry.kind, entry.until);
+        Some(Published { query, kind, until, octets, idle: 0, slot, place, counted })
     }
 
-    /// Withdraws an answer. Read its hits before ([`PacketCache::new_hits`]): they are lost then. `epoch`: that in which it was
+    /// Withdraws an answer. Read its hits before ([`PacketCache::new_hits`]): they are lost then. `generation`: that in which it was
     /// published.
-    pub fn withdraw(&self, published: &Published, epoch: u64, now: Instant) {
+    pub(super) fn withdraw(&self, published: &Published, generation: u32, now: Instant) {
         let mut state = self.state();
         // After the end of all answers the place may be another one's.
-        if self.epoch() == epoch {
+        if self.generation() == generation {
             self.index.at(published.place).store(0, Ordering::Relaxed);
         }
         state.free.push_back((now + XDP_GRACE, published.slot));
     }
 
     /// Hits of an answer since the last call.
-    pub fn new_hits(&self, published: &mut Published) -> Hits {
+    pub(super) fn new_hits(&self, published: &mut Published) -> Hits {
         let all = self.read_hits(published.slot);
         let counted = std::mem::replace(&mut published.counted, all);
         std::array::from_fn(|kind| all[kind].wrapping_sub(counted[kind]))
@@ -230,7 +227,7 @@ impl PacketCache {
 
     fn read_hits(&self, slot: usize) -> Hits {
         let of = |kind| {
-            let word = |processor| HIT_WORDS * (processor * XDP_ANSWERS + slot) + kind;
+            let word = |processor| HIT_WORDS * (processor * PACKET_CACHE_ENTRIES + slot) + kind;
             let number = |processor| self.hits.at(word(processor)).load(Ordering::Relaxed);
             (0..self.processors).map(number).fold(0, u64::wrapping_add)
         };
@@ -238,11 +235,11 @@ impl PacketCache {
     }
 
     /// Ends all answers at once. `worker` may let new ones be published after a pause; none: nobody may.
-    pub fn end_all(&self, now: Instant, worker: Option<usize>) {
+    pub(super) fn end_all(&self, now: Instant, worker: Option<usize>) {
         let mut state = self.state();
         self.control.at(0).store(0, Ordering::Release);
         (0..SETS * WAYS).for_each(|place| self.index.at(place).store(0, Ordering::Relaxed));
-        self.epoch.fetch_add(1, Ordering::Release);
+        self.generation.fetch_add(1, Ordering::Release);
         let until = worker.map_or(Instant(u64::MAX), |_| now + XDP_GRACE);
         state.resume = match state.resume {
             // The process stops.
@@ -252,12 +249,12 @@ impl PacketCache {
     }
 
     /// True if this worker is to call [`PacketCache::resume`].
-    pub fn may_resume(&self, now: Instant, worker: usize) -> bool {
+    pub(super) fn may_resume(&self, now: Instant, worker: usize) -> bool {
         self.state().resume.is_some_and(|(from, by)| from <= now && by == worker)
     }
 
     /// Lets answers be published, for these clients. If there are too many networks, nothing is published until the next change.
-    pub fn resume(&self, clients: &[Network]) {
+    pub(super) fn resume(&self, clients: &[Network]) {
         let mut state = self.state();
         let ranges = ranges(clients);
         if state.resume.is_none() {
@@ -272,9 +269,8 @@ impl PacketCache {
                 self.control.at(2 + 4 * number + word).store(value, Ordering::Relaxed);
             }
         }
-        state.generation = state.generation.wrapping_add(1).max(1);
         state.resume = None;
-        self.control.at(0).store(pair(state.generation, ranges.len() as u32), Ordering::Release);
+        self.control.at(0).store(pair(self.generation(), ranges.len() as u32), Ordering::Release);
     }
 }
 
@@ -293,9 +289,9 @@ fn write_slot(
 }
 
 /// The words of an answer; that with sequence number and generation is zero. None: it is too long.
-fn answer_words(query: &PlainQuery, key: &Key, answer: &PacketCacheEntry) -> Option<[u64; ANSWER_WORDS]> {
+fn answer_words(answer: &PacketCacheEntry) -> Option<[u64; ANSWER_WORDS]> {
     let message = answer.message();
-    let start = query.message().len();
+    let start = answer.query.message().len();
     let records = message.get(start..).filter(|records| records.len() <= LONGEST_RECORDS)?;
     let mut octets = [0; 8 * ANSWER_WORDS];
     octets[..8].copy_from_slice(&answer.until.0.to_ne_bytes());
@@ -318,10 +314,10 @@ fn answer_words(query: &PlainQuery, key: &Key, answer: &PacketCacheEntry) -> Opt
         octets[40..42].copy_from_slice(&code.to_be_bytes());
         octets[42..44].copy_from_slice(&1u16.to_ne_bytes());
     }
-    for (word, value) in octets[8 * QUESTION..].as_chunks_mut::<8>().0.iter_mut().zip(key) {
+    for (word, value) in octets[8 * QUESTION..].as_chunks_mut::<8>().0.iter_mut().zip(answer.query.key()) {
         *word = value.to_ne_bytes();
     }
-    let place = 8 * (QUESTION + KEY_WORDS);
+    let place = 8 * (QUESTION + PACKET_CACHE_KEY);
     octets[place..place + records.len()].copy_from_slice(records);
     let words = octets.as_chunks::<8>().0;
     Some(std::array::from_fn(|word| u64::from_ne_bytes(words[word])))

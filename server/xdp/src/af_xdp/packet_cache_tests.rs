@@ -7,7 +7,9 @@ const SECOND: u64 = 1_000_000_000;
 /// A cache in memory of this process, and one processor.
 fn cache() -> PacketCache {
     let words = |count: usize| Words { mapping: Mapping::anonymous(8 * count).unwrap(), count };
-    let counts = [CONTROL_WORDS, SETS * WAYS, XDP_ANSWERS * ANSWER_WORDS, XDP_ANSWERS * HIT_WORDS].map(words);
+    let counts =
+        [CONTROL_WORDS, SETS * WAYS, PACKET_CACHE_ENTRIES * ANSWER_WORDS, PACKET_CACHE_ENTRIES * HIT_WORDS]
+            .map(words);
     PacketCache::of_words(counts, 1, SEED)
 }
 
@@ -18,12 +20,12 @@ fn ready() -> PacketCache {
     cache
 }
 
-fn query(number: usize) -> PlainQuery {
-    PlainQuery::of(&kit::query(0, &format!("{number:06}"), 28)).unwrap()
+fn query(number: usize) -> PacketCacheQuery {
+    PacketCacheQuery::of(&kit::query(0, &format!("{number:06}"), 28)).unwrap()
 }
 
 /// The slot that the program finds.
-fn find(cache: &PacketCache, query: &PlainQuery) -> Option<usize> {
+fn find(cache: &PacketCache, query: &PacketCacheQuery) -> Option<usize> {
     let hash = cache.hash(query);
     let set = hash as usize % SETS * WAYS;
     let ways = (set..set + WAYS).map(|place| cache.index.at(place).load(Ordering::Relaxed));
@@ -32,14 +34,12 @@ fn find(cache: &PacketCache, query: &PlainQuery) -> Option<usize> {
 }
 
 fn publish(cache: &PacketCache, seconds: u64, number: usize) -> Option<Published> {
-    cache.publish(Instant(seconds * SECOND), cache.epoch(), &query(number), &answer(&query(number)))
+    cache.publish(Instant(seconds * SECOND), cache.generation(), &entry(number))
 }
 
 /// An answer without records, until 100 s.
-fn answer(query: &PlainQuery) -> PacketCacheEntry {
-    let mut answer = PacketCacheEntry::of_message(query.message());
-    answer.until = Instant(100 * SECOND);
-    answer
+fn entry(number: usize) -> PacketCacheEntry {
+    PacketCacheEntry::echo(query(number), Instant(100 * SECOND))
 }
 
 #[test]
@@ -51,8 +51,7 @@ fn an_answer_is_found_until_it_is_withdrawn_and_its_slot_rests() {
     let word = |word| cache.answers.at(slot * ANSWER_WORDS + word).load(Ordering::Relaxed);
     assert_eq!(word(0), 100 * SECOND);
     assert_eq!(word(QUESTION), query(7).key()[0]);
-    assert!(!published.has_ended(Instant(99 * SECOND)) && published.has_ended(Instant(100 * SECOND)));
-    cache.withdraw(&published, cache.epoch(), Instant(5 * SECOND));
+    cache.withdraw(&published, cache.generation(), Instant(5 * SECOND));
     assert_eq!(find(&cache, &query(7)), None);
     // All other slots are taken first, and then it has rested.
     let state = cache.state();
@@ -60,20 +59,21 @@ fn an_answer_is_found_until_it_is_withdrawn_and_its_slot_rests() {
 }
 
 #[test]
-fn a_flood_of_hot_names_fills_the_cache_and_changes_nothing_else() {
+fn a_flood_of_popular_questions_fills_the_cache_and_changes_nothing_else() {
     let cache = ready();
-    let published = (0..2 * XDP_ANSWERS).filter_map(|number| publish(&cache, 1, number)).count();
-    assert_eq!(published, XDP_ANSWERS);
-    let found = (0..2 * XDP_ANSWERS).filter(|&number| find(&cache, &query(number)).is_some()).count();
-    assert_eq!(found, XDP_ANSWERS, "each answer has a place");
-    assert!(publish(&cache, 50, 2 * XDP_ANSWERS).is_none());
+    let published = (0..2 * PACKET_CACHE_ENTRIES).filter_map(|number| publish(&cache, 1, number)).count();
+    assert_eq!(published, PACKET_CACHE_ENTRIES);
+    let found =
+        (0..2 * PACKET_CACHE_ENTRIES).filter(|&number| find(&cache, &query(number)).is_some()).count();
+    assert_eq!(found, PACKET_CACHE_ENTRIES, "each answer has a place");
+    assert!(publish(&cache, 50, 2 * PACKET_CACHE_ENTRIES).is_none());
 }
 
 #[test]
 fn after_the_end_of_all_answers_one_worker_begins_anew() {
     let cache = ready();
     let published = publish(&cache, 1, 7).unwrap();
-    let (before, generation) = (cache.epoch(), || cache.control.at(0).load(Ordering::Relaxed));
+    let (before, generation) = (cache.generation(), || cache.control.at(0).load(Ordering::Relaxed));
     assert_ne!(generation(), 0);
     cache.end_all(Instant(10 * SECOND), Some(3));
     assert_eq!((generation(), find(&cache, &query(7))), (0, None));
@@ -84,7 +84,7 @@ fn after_the_end_of_all_answers_one_worker_begins_anew() {
     assert!(cache.may_resume(Instant(11 * SECOND), 3));
     cache.resume(&[]);
     assert!(publish(&cache, 12, 8).is_some());
-    let late = cache.publish(Instant(12 * SECOND), before, &query(9), &answer(&query(9)));
+    let late = cache.publish(Instant(12 * SECOND), before, &entry(9));
     assert!(late.is_none(), "the worker does not know yet that its answers have ended");
     cache.end_all(Instant(20 * SECOND), None);
     cache.end_all(Instant(21 * SECOND), Some(1));

@@ -28,7 +28,7 @@ const ANSWERS: u64 = 0x7369_7866_616e_7377;
 const HITS: u64 = 0x7369_7866_6869_7473;
 const SCRATCH: u64 = 0x7369_7866_7363_7261;
 
-/// Octets of `struct scratch` in `bpf/plain_query.h`: question, length, zero, sum, hash; time and tick; two places with their values.
+/// Octets of `struct scratch` in `bpf/query.h`: question, length, zero, sum, hash; time and tick; two places with their values.
 const SCRATCH_OCTETS: u32 = 72 + 4 + 4 + 8 + 8 + 2 * 8 + 2 * (PLACE as u32 + 8);
 
 /// Octets of an instruction.

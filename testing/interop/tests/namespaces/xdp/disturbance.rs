@@ -18,7 +18,7 @@ const RATE: u32 = 10_000;
 /// second in a development build.
 const RELOADS: u64 = 20;
 
-/// Time after a reload in which answers become hot again: a pause of a second, and some queries.
+/// Time after a reload in which questions become popular again: a pause of a second, and some queries.
 const HOT_AGAIN: Duration = Duration::from_millis(1500);
 
 /// Prefixes of the names by turns.
@@ -112,7 +112,7 @@ fn reloads_lose_no_query_and_each_takes_effect_at_once() {
         lost.len()
     );
     assert_eq!((*answered, *wrong, lost.len()), (*sent, 0, 0));
-    assert!(by_program > 0, "no answer was hot");
+    assert!(by_program > 0, "no question was popular");
 }
 
 #[test]

@@ -37,7 +37,7 @@ fn connect(lab: &Lab, ipv4: bool) -> UdpSocket {
 }
 
 /// Asks until an answer comes from the packet cache: true; false if none did in this time.
-fn becomes_hot(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8], patience: Duration) -> bool {
+fn becomes_popular(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8], patience: Duration) -> bool {
     let (end, before) = (Instant::now() + patience, kernel_hits(sixfold));
     while Instant::now() < end {
         (0..8).for_each(|_| drop(exchange(socket, question)));
@@ -48,14 +48,14 @@ fn becomes_hot(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8], patie
     false
 }
 
-/// Asks a question that is hot, and waits until its hits are counted. Returns the answer.
-fn ask_hot(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8]) -> Vec<u8> {
-    assert!(becomes_hot(sixfold, socket, question, PATIENCE), "the answer does not become hot");
+/// Asks a popular question, and waits until its hits are counted. Returns the answer.
+fn ask_popular(sixfold: &Sixfold<'_>, socket: &UdpSocket, question: &[u8]) -> Vec<u8> {
+    assert!(becomes_popular(sixfold, socket, question, PATIENCE), "the program does not answer");
     exchange(socket, question)
 }
 
 #[test]
-fn hot_answers_are_those_of_the_server_and_are_counted() {
+fn the_program_s_answers_are_those_of_the_server_and_are_counted() {
     let Some(lab) = lab() else { return };
     let (_authority, sixfold) = start(&lab);
     let names = [
@@ -86,7 +86,7 @@ fn hot_answers_are_those_of_the_server_and_are_counted() {
     }
     let socket = connect(&lab, true);
     let plain = question(7, "v4only.lab.test", AAAA, None, 0);
-    ask_hot(&sixfold, &socket, &plain);
+    ask_popular(&sixfold, &socket, &plain);
     // Each answer is counted once, wherever it was given.
     let queries = || sixfold.metric("sixfold_client_packets_in_total");
     let answers = || sixfold.metric("sixfold_client_packets_out_total");
@@ -114,7 +114,7 @@ fn letter_case_and_id_are_the_client_s() {
     let Some(lab) = lab() else { return };
     let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, false);
-    ask_hot(&sixfold, &socket, &question(1, "v4only.lab.test", AAAA, None, 0));
+    ask_popular(&sixfold, &socket, &question(1, "v4only.lab.test", AAAA, None, 0));
     for (id, name) in [(0xabcd, "V4ONLY.lab.TEST"), (0xffff, "v4OnLy.LaB.tEsT")] {
         let asked = question(id, name, AAAA, None, 0);
         let answer = exchange(&socket, &asked);
@@ -150,32 +150,32 @@ pub fn flush(lab: &Lab, name: &str) {
 }
 
 #[test]
-fn a_flush_and_other_settings_end_hot_answers_at_once() {
+fn a_flush_and_other_settings_end_the_program_s_answers_at_once() {
     let Some(lab) = lab() else { return };
     let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
-    ask_hot(&sixfold, &socket, &plain);
+    ask_popular(&sixfold, &socket, &plain);
     let misses = || sixfold.metric("sixfold_cache_misses_total");
     let before = misses();
     flush(&lab, "v4only.lab.test");
     exchange(&socket, &plain);
     assert!(wait_until(|| misses() > before), "the first question after a flush goes upstream");
-    ask_hot(&sixfold, &socket, &plain);
+    ask_popular(&sixfold, &socket, &plain);
 
     let has = |message: &[u8], prefix: [u8; 12]| message.windows(12).any(|octets| octets == prefix);
     let prefix = |network: u8| [0x20, 1, 0x0d, 0xb8, 0, network, 0, 0, 0, 0, 0, 0];
     assert!(has(&exchange(&socket, &plain), prefix(0x64)));
     edit(&lab, &sixfold, address::PREFIX, "2001:db8:77::/96");
     assert!(has(&exchange(&socket, &plain), prefix(0x77)), "the new prefix holds from the reload on");
-    ask_hot(&sixfold, &socket, &plain);
+    ask_popular(&sixfold, &socket, &plain);
 
     let rcode = |message: &[u8]| message[3] & 15;
     edit(&lab, &sixfold, ", \"192.0.2.0/24\"]", ", \"192.0.2.128/25\", \"198.51.100.0/24\"]");
     assert_eq!(rcode(&exchange(&socket, &plain)), 5, "{CLIENT} is not allowed any more");
     let allowed = connect(&lab, false);
-    ask_hot(&sixfold, &allowed, &plain);
-    assert_eq!(rcode(&exchange(&socket, &plain)), 5, "even if the answer is hot for others");
+    ask_popular(&sixfold, &allowed, &plain);
+    assert_eq!(rcode(&exchange(&socket, &plain)), 5, "even if the program answers others");
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn with_a_rate_limit_the_server_sees_each_query() {
     let (_authority, sixfold) = start(&lab);
     let socket = connect(&lab, true);
     let plain = question(1, "v4only.lab.test", AAAA, None, 0);
-    ask_hot(&sixfold, &socket, &plain);
+    ask_popular(&sixfold, &socket, &plain);
     edit(&lab, &sixfold, "[metrics]", "[limits]\nqueries-per-client = 1000000\n[metrics]");
     assert!(wait_until(|| kernel_hits(&sixfold) > 0));
     std::thread::sleep(Duration::from_secs(1));
-    assert!(!becomes_hot(&sixfold, &socket, &plain, Duration::from_secs(3)));
+    assert!(!becomes_popular(&sixfold, &socket, &plain, Duration::from_secs(3)));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::xdp::names::{A, AAAA, NAMES, TXT, name, presentation, third};
 use kit::{Random, name as wire_name};
 
 /// Names that many questions are about.
-const HOT_NAMES: u32 = 40;
+const POPULAR_NAMES: u32 = 40;
 
 /// Source ports: one half of them for IPv4, the other for IPv6.
 pub const PORTS: usize = 16;
@@ -60,7 +60,7 @@ impl Questions {
         let port = self.random.below(PORTS as u64) as usize;
         let family = port % 2;
         let message = match self.random.below(100) {
-            0..40 => self.hot(),
+            0..40 => self.popular(),
             40..82 => self.plain(family, cookies),
             82..84 => self.fresh(),
             84..88 => self.odd_header(family, cookies),
@@ -78,8 +78,8 @@ impl Questions {
     }
 
     /// A question about one of a few names, without anything special, so that the XDP program answers it.
-    fn hot(&mut self) -> Vec<u8> {
-        let number = self.random.below(HOT_NAMES.into()) as u32;
+    fn popular(&mut self) -> Vec<u8> {
+        let number = self.random.below(POPULAR_NAMES.into()) as u32;
         let mut name = self.names[number as usize].clone();
         self.mix_case(&mut name);
         let kind = self.random.pick(&[AAAA, AAAA, A, third(number)]);
@@ -93,10 +93,10 @@ impl Questions {
         message
     }
 
-    /// A well-formed question about a name of the set, often one of the few that are hot.
+    /// A well-formed question about a name of the set, often one of the few that are popular.
     fn plain(&mut self, family: usize, cookies: &[Option<[u8; 16]>; 2]) -> Vec<u8> {
         let flags = self.flags();
-        let names = if self.random.one_in(3) { HOT_NAMES } else { NAMES };
+        let names = if self.random.one_in(3) { POPULAR_NAMES } else { NAMES };
         let number = self.random.below(names.into()) as u32;
         let mut name = self.names[number as usize].clone();
         self.mix_case(&mut name);

@@ -1,44 +1,38 @@
-//! Plain query: one that a packet cache in front of the engine may answer, and the key under which the cache looks the answer up.
+//! Query that a packet cache may answer, and the key under which the cache looks the entry up.
 //!
-//! A plain query asks one question of class IN with RD, perhaps with AD, for a name of up to [`LONGEST_NAME`] octets. It has no OPT record,
-//! or one without DO whose options belong to streams (keepalive, padding). The program in the kernel has the
-//! same conditions, but takes no options, and the same key and hash (`read_question` in `bpf/plain_query.h` of the crate `xdp`).
+//! It asks one question of class IN with RD, perhaps with AD, for a name of up to [`LONGEST_NAME`] octets. It has no OPT record, or one
+//! without DO whose options belong to streams (keepalive, padding). The program in the kernel has the same conditions, but takes no
+//! options, and the same key and hash (`read_question` in `bpf/query.h` of the crate `xdp`).
 
 use crate::message::stream_options::StreamOptions;
+use wire::HEADER;
 
-/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/plain_query.h`.
-pub const LONGEST_NAME: usize = 64;
+/// Octets of the longest name, with the root: `LONGEST_NAME` of `bpf/query.h`.
+const LONGEST_NAME: usize = 64;
 /// Words of a key, `struct question` of that file: type and flags; the name in lower case, filled up with zeros.
-pub const KEY_WORDS: usize = 1 + LONGEST_NAME / 8;
+pub const PACKET_CACHE_KEY: usize = 1 + LONGEST_NAME / 8;
 
-/// Octets of an OPT record without options.
-pub const OPT: usize = 11;
-/// Octets of the option with an extended error (RFC 8914).
-pub const EDE: usize = 6;
-
-/// Octets of a DNS header.
-const HEADER: usize = 12;
-/// Octets of the longest plain query without OPT record.
+/// Octets of the longest query without OPT record.
 const LONGEST_QUERY: usize = HEADER + LONGEST_NAME + 4;
 /// The flags RD and AD in the third and fourth octet of a header.
 const RD: u8 = 0x01;
 const AD: u8 = 0x20;
 
-/// The key of an answer.
-pub type Key = [u64; KEY_WORDS];
+/// The key of an entry.
+pub type PacketCacheKey = [u64; PACKET_CACHE_KEY];
 
-/// A plain query, without its ID and letter case.
+/// A query that a packet cache may answer, without its ID and letter case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlainQuery {
+pub struct PacketCacheQuery {
     message: [u8; LONGEST_QUERY],
     length: usize,
     /// Options of the OPT record; none without one.
     options: Option<StreamOptions>,
 }
 
-impl PlainQuery {
-    /// Reads a client's message. None: it is not plain.
-    pub fn of(message: &[u8]) -> Option<PlainQuery> {
+impl PacketCacheQuery {
+    /// Reads a client's message. None: it is for the engine.
+    pub fn of(message: &[u8]) -> Option<PacketCacheQuery> {
         let (header, rest) = message.split_at_checked(HEADER)?;
         let &[_, _, high, low, 0, 1, 0, 0, 0, 0, 0, additional @ (0 | 1)] = header else { return None };
         let length = name_length(rest)?;
@@ -51,17 +45,23 @@ impl PlainQuery {
             0 => return None,
             _ => Some(options_of(opt)?),
         };
-        let mut plain = PlainQuery { message: [0; LONGEST_QUERY], length: HEADER + question.len(), options };
-        plain.message[2..HEADER].copy_from_slice(&[high, low, 0, 1, 0, 0, 0, 0, 0, 0]);
-        let copy = &mut plain.message[HEADER..plain.length];
+        let mut query =
+            PacketCacheQuery { message: [0; LONGEST_QUERY], length: HEADER + question.len(), options };
+        query.message[2..HEADER].copy_from_slice(&[high, low, 0, 1, 0, 0, 0, 0, 0, 0]);
+        let copy = &mut query.message[HEADER..query.length];
         copy.copy_from_slice(question);
         copy[..length].make_ascii_lowercase();
-        Some(plain)
+        Some(query)
     }
 
     /// The query, with ID 0, its name in lower case, and without OPT record.
     pub fn message(&self) -> &[u8] {
         &self.message[..self.length]
+    }
+
+    /// Octets of the query, with an OPT record without options or with none.
+    pub fn octets(&self, has_opt: bool) -> usize {
+        self.length + if has_opt { wire::OPT_LEN } else { 0 }
     }
 
     /// Octets of the name.
@@ -79,9 +79,9 @@ impl PlainQuery {
         self.options.is_none_or(|options| options == StreamOptions::NONE)
     }
 
-    /// The key of its answer.
-    pub fn key(&self) -> Key {
-        let mut octets = [0; 8 * KEY_WORDS];
+    /// The key of its entry.
+    pub fn key(&self) -> PacketCacheKey {
+        let mut octets = [0; 8 * PACKET_CACHE_KEY];
         let end = HEADER + self.name_length();
         octets[..2].copy_from_slice(&self.message[end..end + 2]);
         octets[2..4].copy_from_slice(&self.message[2..4]);
@@ -101,7 +101,7 @@ impl PlainQuery {
     }
 }
 
-/// The options of an OPT record that is the rest of a message. None: it is no such record, or not plain.
+/// The options of an OPT record that is the rest of a message. None: it is no such record, or has other options.
 fn options_of(record: &[u8]) -> Option<StreamOptions> {
     let &[0, 0, 41, _, _, 0, 0, 0, 0, high, low, ref data @ ..] = record else { return None };
     if data.len() != usize::from(u16::from_be_bytes([high, low])) {
@@ -133,29 +133,29 @@ mod tests {
     }
 
     const WWW: &[u8] = b"\x03wWw\x07eXample\x00";
-    const PLAIN_OPT: [u8; OPT] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
+    const EMPTY_OPT: [u8; wire::OPT_LEN] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0];
 
     #[test]
     fn letter_case_id_and_opt_record_make_no_difference() {
-        let plain = PlainQuery::of(&query(WWW, [1, 0], &[])).unwrap();
+        let plain = PacketCacheQuery::of(&query(WWW, [1, 0], &[])).unwrap();
         assert_eq!(
             plain.message(),
             [&[0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"\x03www\x07example\x00\0\x1c\0\x01"].concat()
         );
-        let with_opt = PlainQuery::of(&query(WWW, [1, 0], &PLAIN_OPT)).unwrap();
+        let with_opt = PacketCacheQuery::of(&query(WWW, [1, 0], &EMPTY_OPT)).unwrap();
         assert_eq!((with_opt.message(), with_opt.key()), (plain.message(), plain.key()));
         assert_eq!((plain.options(), with_opt.options()), (None, Some(StreamOptions::NONE)));
-        let with_ad = PlainQuery::of(&query(WWW, [1, AD], &[])).unwrap();
+        let with_ad = PacketCacheQuery::of(&query(WWW, [1, AD], &[])).unwrap();
         assert_ne!(with_ad.key(), plain.key());
         assert_ne!(plain.hash(1), plain.hash(2));
     }
 
     #[test]
-    fn everything_else_is_not_plain() {
+    fn every_other_query_is_for_the_engine() {
         let odd = |at: usize, octet: u8, opt: &[u8]| {
             let mut message = query(WWW, [1, 0], opt);
             message[at] = octet;
-            PlainQuery::of(&message).is_none()
+            PacketCacheQuery::of(&message).is_none()
         };
         // RD clear, QR, opcode, CD, Z; numbers of records; class; a compressed name.
         for (at, octet) in [
@@ -178,21 +178,21 @@ mod tests {
         assert!(odd(whole.len() - 1, 3, &[]) && odd(HEADER, 0xc0, &[]));
         // DO, version 1, an extended RCODE, more octets than there are, another type, an owner.
         for (at, octet) in [(7, 0x80), (6, 1), (5, 1), (10, 4), (2, 42), (0, 1)] {
-            assert!(odd(whole.len() + at, octet, &PLAIN_OPT), "{at}");
+            assert!(odd(whole.len() + at, octet, &EMPTY_OPT), "{at}");
         }
         for length in 0..whole.len() {
-            assert_eq!(PlainQuery::of(&whole[..length]), None);
+            assert_eq!(PacketCacheQuery::of(&whole[..length]), None);
         }
-        assert_eq!(PlainQuery::of(&[&whole[..], &[0]].concat()), None, "trailing octets");
+        assert_eq!(PacketCacheQuery::of(&[&whole[..], &[0]].concat()), None, "trailing octets");
     }
 
     #[test]
-    fn the_options_of_streams_are_plain_and_others_are_not() {
+    fn a_query_may_have_the_options_of_streams_and_no_others() {
         let options = |options: &[u8]| {
-            let mut opt = PLAIN_OPT.to_vec();
+            let mut opt = EMPTY_OPT.to_vec();
             opt[10] = options.len() as u8;
             opt.extend(options);
-            PlainQuery::of(&query(WWW, [1, 0], &opt)).map(|plain| plain.options().unwrap())
+            PacketCacheQuery::of(&query(WWW, [1, 0], &opt)).map(|query| query.options().unwrap())
         };
         assert_eq!(options(&[0, 12, 0, 2, 0, 0]), Some(StreamOptions::PADDING));
         assert_eq!(options(&[0, 11, 0, 0]), Some(StreamOptions::KEEPALIVE));
@@ -218,9 +218,9 @@ mod tests {
         let of_length = |length: usize| {
             let rest = length - 4;
             let name = [&[1, b'a', rest as u8][..], &vec![b'b'; rest], &[0]].concat();
-            PlainQuery::of(&query(&name, [1, 0], &[])).is_some()
+            PacketCacheQuery::of(&query(&name, [1, 0], &[])).is_some()
         };
         assert!(of_length(5) && of_length(39) && of_length(64) && !of_length(65));
-        assert!(PlainQuery::of(&query(&[0], [1, 0], &[])).is_some(), "the root");
+        assert!(PacketCacheQuery::of(&query(&[0], [1, 0], &[])).is_some(), "the root");
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * Plain queries: those that the packet cache may answer (answer.h). message/plain_query.rs of the engine has the same conditions.
+ * Queries that the packet cache may answer (answer.h): plain ones. packet_cache/query.rs of the engine has the same conditions.
  */
 
 #include "checksum.h"
