@@ -51,6 +51,11 @@ impl Observation {
             && (self.age() > QUEUE_TARGET || self.queue.is_half_full() || self.queue.drops != drops)
     }
 
+    /// True if the queue may soon be long: a flood of fifty times what the worker reads fills the rest of it in three batches.
+    fn is_filling(&self) -> bool {
+        !self.is_empty && self.queue.used > self.queue.size / 4
+    }
+
     /// True if a queue that is long since an earlier observation is more than the backlog of a pause.
     fn is_overload_since(&self, earlier: &Observation) -> bool {
         let (time, age, age_then) = (self.at - earlier.at, self.age(), earlier.age());
@@ -124,7 +129,7 @@ pub(crate) struct Controller(Phase);
 enum Phase {
     /// The queue is short. `drops`: those of the latest observation.
     Calm { drops: u32 },
-    /// The queue is long since an observation. A pause of the worker may be the reason.
+    /// The queue is long, or may soon be, since an observation. A pause of the worker may be the reason.
     Long { since: Observation },
     /// The queue is kept at its target.
     Shedding(Shedding),
@@ -141,6 +146,15 @@ impl Controller {
         !matches!(self.0, Phase::Calm { .. })
     }
 
+    /// True if nothing that came before an observation matters.
+    pub(crate) fn starts_at(&self, now: &Observation) -> bool {
+        match &self.0 {
+            Phase::Calm { .. } => true,
+            Phase::Long { since } => since.at == now.at,
+            Phase::Shedding(_) => false,
+        }
+    }
+
     /// Ends the shedding: all that is offered may pass.
     pub(crate) fn end(&mut self, now: &Observation) {
         self.0 = Phase::Calm { drops: now.queue.drops };
@@ -149,7 +163,9 @@ impl Controller {
     /// Takes note of the queue after a batch. Returns the rates when an overload begins, and then at each update.
     pub(crate) fn observe(&mut self, now: Observation) -> Option<Rates> {
         match &mut self.0 {
-            Phase::Calm { drops } if now.is_long(*drops) => self.0 = Phase::Long { since: now },
+            Phase::Calm { drops } if now.is_long(*drops) || now.is_filling() => {
+                self.0 = Phase::Long { since: now };
+            }
             Phase::Long { since } if now.is_long(since.queue.drops) => {
                 if now.is_overload_since(since) {
                     let shedding = Shedding::begin(since, now);
@@ -158,6 +174,7 @@ impl Controller {
                     return Some(rates);
                 }
             }
+            Phase::Long { since } if now.is_filling() => *since = now,
             Phase::Calm { .. } | Phase::Long { .. } => self.end(&now),
             Phase::Shedding(shedding) => return shedding.observe(now),
         }

@@ -135,7 +135,7 @@ impl Overload {
             queue,
         };
         let rates = self.controller.observe(observation);
-        if !self.is_alarmed() {
+        if self.controller.starts_at(&observation) {
             self.forget();
         }
         let rates = rates?;
