@@ -11,7 +11,8 @@
 //! | folder | contents |
 //! | --- | --- |
 //! | `socket` | socket addresses, batches that are received and sent, system calls of workers |
-//! | `listen` | listening sockets, steering, fair shedding, response queues, the PROXY protocol |
+//! | `listen` | listening sockets, steering, response batches, the PROXY protocol |
+//! | `overload` | who is kept out of the queue of a listening socket, and how much |
 //! | `upstream` | links to upstreams over UDP, TCP and TLS |
 //! | `worker` | the event loop, the mailbox, the handle for other threads; with the feature `xdp` the queries and answers in frames of the crate `xdp` |
 //!
@@ -27,6 +28,7 @@
 pub mod counters;
 pub mod limits;
 mod listen;
+mod overload;
 #[allow(unsafe_code)]
 pub mod privileges;
 mod reflector;

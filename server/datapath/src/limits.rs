@@ -2,7 +2,7 @@
 //! [`engine::limits`].
 //!
 //! A worker reserves 2.4 MiB for its mailbox, 128 KiB for queries over UDP, 64 KiB for reads from TCP, one batch for
-//! received datagrams, and for each listening socket one batch for its answers and 45 KiB for its fair shedding. A batch
+//! received datagrams, and for each listening socket one batch for its answers and 165 KiB for its overload. A batch
 //! takes 64 x 1,344 to 64 x 4,160 octets, 84 to 260 KiB. Write buffers of TCP links grow when they are needed.
 
 use engine::Span;
@@ -16,7 +16,7 @@ pub(crate) const BATCH: usize = 64;
 
 /// Receive buffer of a listening socket in octets: 6 MiB, which the kernel doubles. That holds some 15,000 small datagrams, as the kernel
 /// counts 832 octets for each. It bridges 23 ms at 650,000 datagrams a second: the pause of a worker with a CPU quota, in which a
-/// flood begins. It is not the delay of clients under overload: what is older than `STALE_AGE` gives way.
+/// flood begins. It is not the delay of clients under overload: what is older than `LATE_AGE` gives way.
 pub const RECEIVE_BUFFER: i32 = 6 << 20;
 
 /// Receive buffer of a UDP link in octets, which the kernel doubles: replies to 5,000 questions.
@@ -66,49 +66,58 @@ pub(crate) const FAILURE_ROUNDS: usize = 4;
 /// [`RECEIVE_BUFFER`] can hold.
 pub(crate) const LAST_BATCHES: usize = 768;
 
-// Fair shedding at a listening socket.
+// Overload of a listening socket.
 
-/// Target for the time that a query waits in the receive queue under overload. It is shorter than a client notices, and long
-/// enough that the worker always finds something, although the shedding is updated every [`SHEDDING_INTERVAL`] only.
-pub(crate) const QUEUE_TARGET: Span = Span::from_millis(15);
+/// Age of the queue that is aimed at: a twentieth of [`OVERLOAD_INTERVAL`] (RFC 8289 section 4). A worker that reads 100,000 datagrams a
+/// second then finds 500 when an update comes late.
+pub(crate) const QUEUE_TARGET: Span = Span::from_millis(5);
 
-/// Length from which on a queue is late, as a multiple of its target: 30 ms.
-pub(crate) const LATE_QUEUE: f64 = 2.0;
+/// Time for which the queue must be older than its target before that is an overload (RFC 8289 section 4), and over which the rate at
+/// which a worker reads is averaged. The backlog of a worker that was held up for some hundredths of a second is gone before.
+pub(crate) const OVERLOAD_INTERVAL: Span = Span::from_millis(100);
 
-/// Age from which on a queued datagram of a shed network is stale. With pauses of 16 ms, as of a CPU quota, this is a datagram that has
-/// waited for two of them; a younger one whose resolution is interrupted by a pause is answered within 50 ms. Of 20, 25 and 30 ms, 25 had
-/// the lowest latency at five times the peak; the rates of answers were the same.
-pub(crate) const STALE_AGE: Span = Span::from_millis(25);
+/// Time for which the age must rise before that is an overload, if it is more than [`LATE_AGE`]: two pauses of a worker with a CPU quota.
+pub(crate) const RISING_TIME: Span = Span::from_millis(30);
 
-/// Time between two observations of the arrivals that are kept, at least.
-pub(crate) const ARRIVAL_INTERVAL: Span = Span::from_millis(1);
+/// Age from which on a queued datagram of a shed network is dropped unread. With pauses of 16 ms, as of a CPU quota, it has waited for
+/// two of them; a younger one whose resolution is interrupted by a pause is answered within 50 ms.
+pub(crate) const LATE_AGE: Span = Span::from_millis(25);
 
-/// Observations of the arrivals: they reach back further than [`STALE_AGE`].
-pub(crate) const ARRIVAL_OBSERVATIONS: usize = 40;
+/// Datagrams before which nothing is decided, two batches: a decision costs some microseconds.
+pub(crate) const OVERLOAD_DATAGRAMS: u64 = 2 * BATCH as u64;
+
+/// Time between two updates of the shares: PIE's is 15 ms (RFC 8033 section 4.2), but here a flood takes 10 ms to fill half of the
+/// queue at 800,000 datagrams a second.
+pub(crate) const UPDATE_INTERVAL: Span = Span::from_millis(10);
+
+/// Time in which a wrong rate is corrected: an update comes at the latest after it, and a distance of the age from its target is removed
+/// in it.
+pub(crate) const CORRECTION_TIME: Span = Span::from_millis(50);
+
+/// Time over which what clients send is averaged: two updates.
+pub(crate) const OFFERED_TIME: Span = Span::from_millis(20);
+
+/// What a worker that has emptied its queue gets at least, as a multiple of what it has read: it could have read more.
+pub(crate) const IDLE_GAIN: f64 = 1.25;
 
 /// Cost of a datagram that is read and dropped, as a part of that of a datagram that is answered: some 0.7 of 9 us.
 pub(crate) const STALE_COST: f64 = 0.1;
-
-/// Time in which the queue is brought to its target.
-pub(crate) const QUEUE_DRAIN_TIME: Span = Span::from_millis(50);
 
 /// Octets that the kernel counts for a small datagram in a queue at least: 512 of data with their overhead, 256 of its descriptor.
 /// Linux 6.18 counts 832.
 pub(crate) const DATAGRAM_QUEUE_OCTETS: f64 = 768.0;
 
-/// Datagrams whose networks are recorded, 16 KiB per socket. At most [`HEAVY_HITTERS`] networks and customers send a large enough
-/// part of them to count.
-pub(crate) const SHEDDING_SAMPLE: usize = 1024;
+/// Time without a full batch after which the kernel's time stamps are switched off: some overloads come and go.
+pub(crate) const STAMPS_OFF_TIME: Span = Span::from_secs(1);
 
-/// Parts into which a sample is divided in time: a bit of eight each.
-pub(crate) const SAMPLE_PARTS: usize = 8;
+/// Datagrams whose networks are counted at a time, so networks that are known at most: 160 KiB per socket, in tables that never grow.
+pub(crate) const OVERLOAD_SAMPLE: u32 = 1024;
 
-/// Parts in which a network that sends all the time has datagrams, at least. A burst of 16 in a sample of 128 reaches into two.
-pub(crate) const STEADY_PARTS: u32 = 3;
-
-/// Heavy networks and customers at most, as none of their datagrams count twice. A network that sends less than the 32nd part of the datagrams is never shed: in the smallest
-/// sample that is 4 datagrams of 128, and fewer would prove nothing.
+/// Heavy networks and customers at most, as none of their datagrams count twice: one that sends less than the 32nd part is never shed.
 pub(crate) const HEAVY_HITTERS: usize = 32;
+
+/// Datagrams of a heavy network at least: more than a resolver sends in one burst proves something.
+pub(crate) const HEAVY_LEAST: u32 = 16;
 
 /// A network is shed apart from the others of its customer if it sends at least this part of the customer's datagrams (one in so many),
 /// and until it sends less than half of that. A customer that floods from more networks than this is shed as one: its networks
@@ -120,65 +129,13 @@ pub(crate) const CUSTOMER_PARTS: f64 = 8.0;
 /// If fewer were, flooding networks beyond them could take all of the worker's time.
 pub(crate) const SHED_NETWORKS: usize = HEAVY_HITTERS;
 
+/// Smallest share of a network's datagrams that passes, so that the end of its flood is noticed.
+pub(crate) const SMALLEST_SHARE: f64 = 1.0 / 1024.0;
+
 /// Trusted proxies within these networks whose datagrams the filter lets through: at most 10 instructions each (a word that is
 /// loaded, masked and compared, three that are loaded and compared, and the end), 2,560 of the 4,096. A network that contains
 /// more proxies is not shed.
 pub(crate) const PROXIES_PASSED: usize = 256;
-
-/// Datagrams between two updates, two batches: an update costs a system call, half a microsecond.
-pub(crate) const SHEDDING_DATAGRAMS: u64 = 2 * BATCH as u64;
-
-/// Time between two updates while every network passes. Two overloads in a row start the shedding: at 150,000 datagrams a
-/// second after some 2 ms, in which a million a second fill less than half of [`RECEIVE_BUFFER`].
-pub(crate) const SHEDDING_IDLE_INTERVAL: Span = Span::from_millis(1);
-
-/// Time between two updates while networks are shed.
-pub(crate) const SHEDDING_INTERVAL: Span = Span::from_millis(10);
-
-/// Longest time between two updates while networks are shed and datagrams come.
-pub(crate) const SHEDDING_LONGEST_INTERVAL: Span = Span::from_millis(50);
-
-/// Time over which the rate at which a worker reads is averaged while networks are shed: some pauses of a worker that shares its core.
-pub(crate) const READ_RATE_TIME: Span = Span::from_millis(200);
-
-/// Time over which that rate is averaged while it rises, and the worker empties its queue: two pauses of a worker with a CPU quota.
-pub(crate) const RISING_RATE_TIME: Span = Span::from_millis(50);
-
-/// Filters that are remembered: 8 updates of [`SHEDDING_INTERVAL`] take longer than a full queue lasts while networks are shed.
-pub(crate) const FILTER_HISTORY: usize = 8;
-
-/// Time for which the queue of a network that is alone must be longer than [`QUEUE_TARGET`] before it is shortened: the
-/// interval of RFC 8289 section 4.4. The backlog of a worker that was held up for some hundredths of a second is gone before.
-pub(crate) const STANDING_QUEUE_TIME: Span = Span::from_millis(100);
-
-/// Time for which a queue that is late ([`LATE_QUEUE`]) and grows must be longer than its target before it is shortened. So much more
-/// comes than is read that the worker does not catch up, and each answer is later than the one before.
-pub(crate) const GROWING_QUEUE_TIME: Span = Span::from_millis(30);
-
-/// Datagrams that come for each one that is read, from which on a queue counts as growing. A worker that has recovered from a pause reads
-/// more of a load that it can bear.
-pub(crate) const GROWING_QUEUE_RATIO: f64 = 1.25;
-
-/// Time for which a network that has sent datagrams counts as one to be protected: two tries of a stub resolver that
-/// waits for 5 s, the default of resolv.conf.
-pub(crate) const OTHERS_MEMORY: Span = Span::from_secs(10);
-
-/// The part of all datagrams (one in so many) that must come from other networks before they count as many: at 100,000 a second
-/// 400 clients that ask once a second.
-pub(crate) const OTHERS_PART: u64 = 256;
-
-/// Datagrams of other networks before which they are never many: a handful says nothing about their part.
-pub(crate) const OTHERS_LEAST: u64 = 16;
-
-/// Time between two looks for other networks while many are known, and in which the earlier datagrams lose half of their weight.
-/// Well below [`OTHERS_MEMORY`].
-pub(crate) const OTHERS_RECHECK: Span = Span::from_secs(1);
-
-/// Networks whose latest datagram is remembered: 256 of 48 octets, 12 KiB per listening socket.
-pub(crate) const SIGHTINGS: usize = 256;
-
-/// Smallest share of a network's datagrams that passes, so that the end of its flood is noticed.
-pub(crate) const SHEDDING_SMALLEST_SHARE: f64 = 1.0 / 1024.0;
 
 // Popular names.
 

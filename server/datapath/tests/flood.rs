@@ -38,7 +38,7 @@ fn a_worker_that_cannot_keep_up_serves_who_asks_little() {
     polite.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let end = std::time::Instant::now() + TEST_TIMEOUT;
     let (mut number, mut in_a_row) = (0u32, 0);
-    // Without fair shedding hardly one in ten would pass, and never thirty in a row.
+    // Without overload control hardly one in ten would pass, and never thirty in a row.
     while in_a_row < 30 && std::time::Instant::now() < end {
         number += 1;
         let question = [&number.to_be_bytes()[..], &[0; 36]].concat();

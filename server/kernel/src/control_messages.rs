@@ -23,9 +23,11 @@ const DATA: usize = size_of::<libc::cmsghdr>().next_multiple_of(WORD);
 /// Octets of the UDP_GRO message: an int, padded. It holds the size of the datagrams that were handed over as one.
 const SIZE_MESSAGE: usize = DATA + size_of::<libc::c_int>().next_multiple_of(WORD);
 
-/// Words of the longest combination: an in6_pktinfo (20 octets) and a segment size (2 or 4), each with its header and
-/// padded: 64 octets.
-const WORDS: usize = (2 * DATA + 24 + 8) / WORD;
+/// Octets of the SO_TIMESTAMPNS message, padded.
+const TIME_MESSAGE: usize = DATA + size_of::<libc::timespec>().next_multiple_of(WORD);
+
+/// Words of the longest combination: an in6_pktinfo (20 octets) and a time (16), each with its header and padded: 72 octets.
+const WORDS: usize = (DATA + 24 + TIME_MESSAGE) / WORD;
 
 impl ControlMessages {
     /// Octets that the kernel may write at most.
@@ -62,6 +64,18 @@ impl ControlMessages {
         let (local, interface) =
             if octets >= next + DATA { self.local_at(next, ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
         (local, interface, size.and_then(|size| usize::try_from(size).ok()).filter(|size| *size > 0))
+    }
+
+    /// Parses `octets` octets of control messages about a datagram that may be stamped. Returns the local address and interface, as
+    /// [`ControlMessages::local`] does, and the time at which the kernel received the datagram, in nanoseconds of CLOCK_REALTIME.
+    #[inline]
+    pub fn parse_stamped(&self, octets: usize, ipv6: bool) -> (Ipv6Addr, u32, Option<u64>) {
+        // The kernel writes the time first, if at all (sock_recv_cmsgs before ip_cmsg_recv and ip6_datagram_recv_ctl).
+        let time = if octets >= TIME_MESSAGE { self.received_at() } else { None };
+        let next = if time.is_some() { TIME_MESSAGE } else { 0 };
+        let (local, interface) =
+            if octets >= next + DATA { self.local_at(next, ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
+        (local, interface, time)
     }
 
     /// The local address and interface, as for [`ControlMessages::local`], from the message at `offset`.
@@ -141,7 +155,7 @@ impl ControlMessages {
         self.length += DATA + size.next_multiple_of(WORD);
     }
 
-    /// The data of the message that begins at `offset` (0 or [`SIZE_MESSAGE`]), if its level, type and size are the given ones.
+    /// The data of the message that begins at `offset` (0, [`SIZE_MESSAGE`] or [`TIME_MESSAGE`]), if its level, type and size are the given ones.
     fn read_at<T: ControlData>(
         &self,
         offset: usize,
@@ -252,6 +266,27 @@ mod tests {
             pktinfo("fe80::5").parse_received(ControlMessages::SIZE, true),
             ("fe80::5".parse().unwrap(), 7, None)
         );
+    }
+
+    #[test]
+    fn the_time_of_reception_is_told_before_the_local_address() {
+        let local: Ipv6Addr = "2001:db8::5".parse().unwrap();
+        for (ipv6, local) in [(true, local), (false, Ipv6Addr::from(0xffff_7f00_0005u128))] {
+            let mut controls = ControlMessages::empty();
+            assert_eq!(controls.parse_stamped(0, ipv6), (Ipv6Addr::UNSPECIFIED, 0, None));
+            controls.append(
+                libc::SOL_SOCKET,
+                libc::SCM_TIMESTAMPNS,
+                libc::timespec { tv_sec: 1_700_000_000, tv_nsec: 7 },
+            );
+            let (time, time_alone) = (Some(1_700_000_000_000_000_007), controls.length());
+            assert_eq!(controls.parse_stamped(time_alone, ipv6), (Ipv6Addr::UNSPECIFIED, 0, time));
+            controls.set_source(local, 0, ipv6);
+            assert_eq!(controls.parse_stamped(controls.length(), ipv6), (local, 0, time));
+            let mut controls = ControlMessages::empty();
+            controls.set_source(local, 0, ipv6);
+            assert_eq!(controls.parse_stamped(controls.length(), ipv6), (local, 0, None));
+        }
     }
 
     #[test]

@@ -134,10 +134,16 @@ impl UdpListener {
         Ok(group)
     }
 
-    /// Detaches the filter of the fair shedding, if another process has left one.
+    /// Detaches the filter of an overload, if another process has left one.
     pub(crate) fn detach_filter(&self) {
         // Without a filter the result is an error, which is none.
         let _ = set_option(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0);
+    }
+
+    /// Lets the kernel stamp datagrams with the time at which it receives them, or not.
+    pub(crate) fn set_stamps(&self, is_on: bool) {
+        // Without stamps all datagrams seem to be new: an overload is noticed when the queue is full.
+        let _ = set_option(self.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, i32::from(is_on));
     }
 
     /// The address that the socket is bound to, with the actual port.
@@ -276,11 +282,15 @@ pub fn set_freebind(socket: &Socket, address: SocketAddr) -> io::Result<()> {
 /// # Errors
 ///
 /// The error of epoll_ctl(2), except EEXIST: the user's limit of watched descriptors, or no memory.
-pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry) -> io::Result<()> {
-    for (number, listener) in listeners.iter().enumerate() {
+pub(crate) fn start_reading<'l>(
+    listeners: impl Iterator<Item = &'l UdpListener>,
+    registry: &EpollRegistry,
+) -> io::Result<()> {
+    for (number, listener) in listeners.enumerate() {
         // The other handles are read, and perhaps filtered, by workers before this one.
         if !listener.is_duplicate() {
             listener.detach_filter();
+            listener.set_stamps(false);
         }
         // Of the workers that share a socket and sleep, the kernel wakes one, not all.
         let exclusive = if listener.is_shared() { libc::EPOLLEXCLUSIVE } else { 0 };
@@ -296,11 +306,6 @@ pub(crate) fn start_reading(listeners: &[UdpListener], registry: &EpollRegistry)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listen::heavy_hitters::ShedNetwork;
-    use crate::listen::shedding_filter;
-    use engine::ClientNetwork;
-    use engine::settings::Networks;
-    use std::net::Ipv4Addr;
 
     #[test]
     fn a_used_port_is_an_error_that_names_it_even_when_the_user_shares_ports() {
@@ -350,23 +355,6 @@ mod tests {
         assert_eq!(group[2].socket.recv(&mut buffer).unwrap(), 8);
         let error = group[0].socket.recv(&mut buffer).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "the sockets are one");
-    }
-
-    #[test]
-    fn a_filter_stays_until_it_is_detached() {
-        let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
-        let address = bound.address();
-        let network = ClientNetwork::of(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), 0);
-        let shed = [ShedNetwork { network, length: network.length(), share: 0.0 }];
-        shedding_filter::attach(bound.socket.as_raw_fd(), &shed, false, &Networks::default()).unwrap();
-        let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mut buffer = [std::mem::MaybeUninit::uninit(); 16];
-        client.send_to(b"dropped", address).unwrap();
-        let adopted = UdpListener::adopt(OwnedFd::from(bound.socket), address).unwrap();
-        client.send_to(b"dropped", address).unwrap();
-        adopted.detach_filter();
-        client.send_to(b"question", address).unwrap();
-        assert_eq!(adopted.socket.recv(&mut buffer).unwrap(), 8);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 #[allow(unsafe_code)]
 pub(crate) mod address;
-pub(crate) mod forward_deficit;
 #[allow(unsafe_code)]
 pub(crate) mod receive_batch;
 #[allow(unsafe_code)]

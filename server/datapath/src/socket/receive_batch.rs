@@ -109,17 +109,24 @@ impl ReceiveBatch {
         })
     }
 
-    /// The client and the message of a datagram from a client, or `None` if the datagram was truncated.
-    pub(crate) fn client_message(&self, slot: usize, ipv6: bool, listener: u16) -> Option<(Client, &[u8])> {
+    /// The client and the message of a datagram from a client, and the time at which the kernel received it if it stamps datagrams
+    /// (nanoseconds of CLOCK_REALTIME). `None` if the datagram was truncated.
+    pub(crate) fn client_message(
+        &self,
+        slot: usize,
+        ipv6: bool,
+        listener: u16,
+    ) -> Option<(Client, &[u8], Option<u64>)> {
         let header = self.client_headers.get(slot);
         if is_truncated(header) {
             return None;
         }
-        let has_control = header.msg_hdr.msg_controllen != 0;
-        let (local, interface) =
-            if has_control { self.controls.get(slot).local(ipv6) } else { (Ipv6Addr::UNSPECIFIED, 0) };
+        let (local, interface, time) = match control_octets(header) {
+            0 => (Ipv6Addr::UNSPECIFIED, 0, None),
+            octets => self.controls.get(slot).parse_stamped(octets, ipv6),
+        };
         let message = self.octets.range(slot * self.stride, self.received(header));
-        Some((self.addresses.get(slot).client(ipv6, listener, local, interface), message))
+        Some((self.addresses.get(slot).client(ipv6, listener, local, interface), message, time))
     }
 
     /// The message of a datagram from a client.
@@ -134,10 +141,7 @@ impl ReceiveBatch {
         if is_truncated(header) {
             return None;
         }
-        // The field is a usize only in glibc.
-        #[allow(clippy::unnecessary_cast)]
-        let control_octets = header.msg_hdr.msg_controllen as usize;
-        let (local, interface, size) = match control_octets {
+        let (local, interface, size) = match control_octets(header) {
             0 => (Ipv6Addr::UNSPECIFIED, 0, None),
             octets => self.controls.get(slot).parse_received(octets, ipv6),
         };
@@ -164,6 +168,14 @@ impl ReceiveBatch {
     fn received(&self, header: &libc::mmsghdr) -> usize {
         (header.msg_len as usize).min(self.stride)
     }
+}
+
+/// Octets of the control messages that the kernel wrote.
+fn control_octets(header: &libc::mmsghdr) -> usize {
+    // The field is a usize only in glibc.
+    #[allow(clippy::unnecessary_cast)]
+    let octets = header.msg_hdr.msg_controllen as usize;
+    octets
 }
 
 fn is_truncated(header: &libc::mmsghdr) -> bool {
@@ -211,7 +223,7 @@ mod tests {
                 let count = batch.receive_from_clients(listener.socket().as_raw_fd()).unwrap();
                 assert_eq!(count, round * 3);
                 for slot in 0..count {
-                    let (from, message) = batch.client_message(slot, ipv6, 3).unwrap();
+                    let (from, message, _) = batch.client_message(slot, ipv6, 3).unwrap();
                     assert_eq!(message, [slot as u8; 20]);
                     let expected = Client { listener: 3, ..Client::udp(client.local_addr().unwrap()) };
                     assert_eq!(from, expected);

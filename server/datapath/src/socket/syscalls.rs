@@ -1,6 +1,6 @@
 //! The system calls of workers: wake-up (eventfd), the clock, the processor that a thread runs on, the receive queue.
 
-use crate::limits::{DATAGRAM_QUEUE_OCTETS, IPV6_MINIMUM_MTU};
+use crate::limits::IPV6_MINIMUM_MTU;
 use engine::Instant;
 use kernel::syscalls::{SocketMemory, check, set_option, socket_memory};
 use std::io;
@@ -22,6 +22,12 @@ pub fn now() -> Instant {
     // fail; if it did, `time` would stay zero.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
     Instant(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+}
+
+/// Nanoseconds of CLOCK_REALTIME, the clock of the kernel's time stamps.
+pub(crate) fn wall_clock_ns() -> u64 {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since_epoch.map_or(0, |time| time.as_nanos() as u64)
 }
 
 /// Sleeps until a time of [`now`]. A signal ends the sleep early.
@@ -126,10 +132,9 @@ pub(crate) fn ignore_path_mtu(socket: RawFd, ipv6: bool) {
 /// The state of a socket's receive queue, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ReceiveQueue {
-    /// Octets that the kernel counts, with its own overhead: those that wait, and the unreleased ones.
+    /// Octets that the kernel counts, with its own overhead. They include datagrams that were read already, up to a quarter of `size`: the
+    /// kernel releases those later (`udp_rmem_release` in net/ipv4/udp.c).
     pub(crate) used: u32,
-    /// Octets of datagrams that were read already. The kernel does not tell; [`ForwardDeficit`](super::forward_deficit::ForwardDeficit) does.
-    pub(crate) forward_deficit: u32,
     /// Octets that may wait.
     pub(crate) size: u32,
     /// Datagrams dropped so far, because the queue was full or by a filter (wraps around).
@@ -137,21 +142,16 @@ pub(crate) struct ReceiveQueue {
 }
 
 impl ReceiveQueue {
-    /// Estimated number of datagrams that wait, if all are small.
-    pub(crate) fn waiting(&self) -> f64 {
-        f64::from(self.used.saturating_sub(self.forward_deficit)) / DATAGRAM_QUEUE_OCTETS
-    }
-
-    /// Estimated number of datagrams that can wait now, if all are small.
-    pub(crate) fn capacity(&self) -> f64 {
-        f64::from(self.size.saturating_sub(self.forward_deficit)) / DATAGRAM_QUEUE_OCTETS
+    /// True if the queue is about to overflow.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.used > self.size / 2
     }
 }
 
 /// Asks the kernel for the state of a socket's receive queue.
 pub(crate) fn receive_queue(socket: RawFd) -> ReceiveQueue {
     let SocketMemory { used, size, drops } = socket_memory(socket);
-    ReceiveQueue { used, forward_deficit: 0, size, drops }
+    ReceiveQueue { used, size, drops }
 }
 
 /// An eventfd: a counter in the kernel whose increment wakes a sleeping worker.

@@ -16,15 +16,16 @@ use crate::limits::{
     BATCH, FAILURE_ROUNDS, LINK_BATCHES, MESSAGES_PER_TURN, PROXY_HEADER, QUEUED_TASKS, STREAM_READ_OCTETS,
     TICK, WAIT_MS,
 };
-use crate::listen::fair_shedding::FairShedding;
 use crate::listen::listener::{UdpListener, start_reading};
 use crate::listen::popular_names::NameSample;
 use crate::listen::response_batch::ResponseBatch;
-use crate::socket::forward_deficit::ForwardDeficit;
 use crate::socket::receive_batch::ReceiveBatch;
 use crate::socket::send_batch::kernel_supports_gso;
 use crate::socket::syscalls::{now, sleep_until};
 use crate::upstream::links::{LINK_TOKEN, Links, ReadMode, failure_reason, from_token};
+#[cfg(feature = "xdp")]
+use crate::worker::frame_queue::FrameQueue;
+use crate::worker::listener::Listener;
 use crate::worker::mailbox::{LISTEN, Mailbox, RELEASE, StreamSink};
 use crate::worker::outbox::SocketOutbox;
 #[cfg(feature = "xdp")]
@@ -34,13 +35,12 @@ use crate::worker::write_coalescing::WriteCoalescing;
 use engine::limits::{LINKS, MESSAGE};
 use engine::{Instant, Link, Machine};
 use kernel::epoll::Epoll;
-use kernel::syscalls::receive_drops;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 #[cfg(feature = "xdp")]
-use xdp::{PacketCacheWriter, Queues, Receiver, Route};
+use xdp::{PacketCacheWriter, Queues, Route};
 
 /// A callback that a worker calls about every [`TICK`], to publish the machine's counters for example.
 pub type Hook<M> = Box<dyn FnMut(&mut M, Instant) + Send>;
@@ -59,21 +59,13 @@ pub(crate) enum Listening {
 /// A worker that is ready to start: its sockets are bound.
 pub struct Worker<M> {
     pub(super) index: usize,
-    pub(super) listeners: Vec<UdpListener>,
+    pub(super) listeners: Vec<Listener>,
     pub(super) mailbox: Arc<Mailbox<M>>,
     pub(super) counters: Arc<Counters>,
     pub(super) shared: Arc<Shared<M>>,
     poll: Epoll,
     pub(super) batch: ReceiveBatch,
     stream_buffer: Box<[u8]>,
-    /// True for the listening sockets that the last wait found readable.
-    pub(super) readable: Vec<bool>,
-    /// Drops of each listening socket that are already in the counters.
-    pub(super) counted_drops: Vec<u32>,
-    /// Octets of each listening socket's queue that the kernel has not released.
-    pub(super) forward_deficit: Vec<ForwardDeficit>,
-    /// The fair shedding of each listening socket.
-    pub(super) shedding: Vec<FairShedding>,
     /// The search for names that all workers are to answer.
     pub(super) name_sample: NameSample,
     /// The pauses between turns.
@@ -82,9 +74,9 @@ pub struct Worker<M> {
     pub(super) released: bool,
     udp_size: usize,
     tcp_fast_open: bool,
-    /// The receiving halves of AF_XDP sockets, each with the number of its interface.
+    /// The receiving halves of AF_XDP sockets.
     #[cfg(feature = "xdp")]
-    pub(super) receivers: Vec<(u8, Receiver)>,
+    pub(super) frame_queues: Vec<FrameQueue>,
     /// The rest of the AF_XDP sockets, until the worker starts; the links of the programs stay.
     #[cfg(feature = "xdp")]
     queues: Queues,
@@ -114,7 +106,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
         let registry = poll.registry()?;
         registry.add(mailbox.descriptor(), libc::EPOLLIN, MAILBOX_TOKEN)?;
         if listening == Listening::Reads {
-            start_reading(&listeners, &registry)?;
+            start_reading(listeners.iter(), &registry)?;
         }
         Ok(Worker {
             index,
@@ -124,19 +116,14 @@ impl<M: Machine + Send + 'static> Worker<M> {
             poll,
             batch: ReceiveBatch::new(udp_size + header),
             stream_buffer: vec![0; STREAM_READ_OCTETS].into_boxed_slice(),
-            readable: vec![false; listeners.len()],
-            // A socket that another process used before has counted drops already.
-            counted_drops: listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd())).collect(),
-            forward_deficit: listeners.iter().map(|_| ForwardDeficit::default()).collect(),
-            shedding: listeners.iter().map(|_| FairShedding::new()).collect(),
-            listeners,
+            listeners: (0..).zip(listeners).map(|(number, udp)| Listener::new(udp, number)).collect(),
             name_sample: NameSample::new(),
             pause: WriteCoalescing::default(),
             released: listening == Listening::Waits,
             udp_size,
             tcp_fast_open,
             #[cfg(feature = "xdp")]
-            receivers: Vec::new(),
+            frame_queues: Vec::new(),
             #[cfg(feature = "xdp")]
             queues: Queues::default(),
             #[cfg(feature = "xdp")]
@@ -151,16 +138,15 @@ impl<M: Machine + Send + 'static> Worker<M> {
     /// The error of epoll_ctl(2), or of the duplication of the descriptor: the process may have no more open files.
     #[cfg(feature = "xdp")]
     pub(super) fn give_queues(&mut self, mut queues: Queues) -> io::Result<()> {
-        self.receivers = std::mem::take(&mut queues.receivers);
+        self.frame_queues = std::mem::take(&mut queues.receivers).into_iter().map(FrameQueue::new).collect();
         // A proxy must name the client of each query, which the program does not read.
         self.packet_cache = queues.packet_cache.take().filter(|_| self.shared.proxies().is_empty());
         self.queues = queues;
-        self.readable.resize(self.listeners.len() + self.receivers.len(), false);
         let registry = self.poll.registry()?;
         // Their tokens follow those of the listening sockets.
-        let mut tokens = (self.listeners.len() as u64..).zip(&self.receivers);
-        tokens.try_for_each(|(token, (_, receiver))| {
-            registry.add(receiver.socket().as_raw_fd(), libc::EPOLLIN, token)
+        let mut tokens = (self.listeners.len() as u64..).zip(&self.frame_queues);
+        tokens.try_for_each(|(token, queue)| {
+            registry.add(queue.receiver.socket().as_raw_fd(), libc::EPOLLIN, token)
         })
     }
 
@@ -172,8 +158,19 @@ impl<M: Machine + Send + 'static> Worker<M> {
     }
 
     /// The listening sockets of this worker.
-    pub fn listeners(&self) -> &[UdpListener] {
-        &self.listeners
+    pub fn listeners(&self) -> impl Iterator<Item = &UdpListener> {
+        self.listeners.iter().map(|listener| &listener.udp)
+    }
+
+    /// Notes that a listening socket is readable, or the queue of frames with a token behind theirs.
+    fn mark_readable(&mut self, token: usize) {
+        match self.listeners.get_mut(token) {
+            Some(listener) => listener.is_readable = true,
+            #[cfg(feature = "xdp")]
+            None => self.frame_queues[token - self.listeners.len()].is_readable = true,
+            #[cfg(not(feature = "xdp"))]
+            None => {}
+        }
     }
 
     /// The worker's number.
@@ -192,8 +189,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
         let sources = Arc::clone(self.shared.sources());
         let links = Links::new(self.poll.registry()?, gso, self.tcp_fast_open, tls, sources);
         let response_batches = self
-            .listeners
-            .iter()
+            .listeners()
             .map(|listener| {
                 ResponseBatch::new(
                     listener.socket().as_raw_fd(),
@@ -265,11 +261,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             self.worker.counters.add(Counter::Turns, 1);
             if self.now >= tick {
                 tick = self.now + TICK;
-                for listener in 0..self.worker.shedding.len() {
-                    if self.worker.shedding[listener].is_active() {
-                        self.update_shedding(listener);
-                    }
-                }
+                self.worker.tick_listeners(self.now);
                 self.expire_popular_names();
                 self.count_drops();
                 #[cfg(feature = "xdp")]
@@ -334,7 +326,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                 (token, readiness) if token & LINK_TOKEN != 0 => {
                     self.serve_link(from_token(token), readiness)
                 }
-                (token, _) => self.worker.readable[token as usize] = true,
+                (token, _) => self.worker.mark_readable(token as usize),
             }
         }
     }

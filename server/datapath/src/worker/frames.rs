@@ -3,12 +3,13 @@
 //!
 //! The kernel spreads frames over queues by addresses and ports, so a query may arrive at another worker than the one that owns its name:
 //! it then crosses by the mailbox, as with `steer = "flow"`, and the owner answers through a queue of its own or a socket
-//! (`replies.rs`). Fair shedding, which is a filter on sockets, does not work here: what does not fit into the ring is dropped.
+//! (`replies.rs`). Overload control, which is a filter on sockets, does not work here: what does not fit into the ring is dropped.
 
 use crate::counters::Counter;
 use crate::limits::{BATCH, LAST_BATCHES};
 use crate::listen::proxy_protocol;
 use crate::worker::event_loop::{EventLoop, Worker};
+use crate::worker::frame_queue::FrameQueue;
 use crate::worker::mailbox::StreamSink;
 use crate::worker::shared::Shared;
 use engine::{Client, ClientTransport, IdleTimeout, Machine};
@@ -63,9 +64,8 @@ fn client(datagram: &Datagram<'_>, number: u8, origins: &Origins, listen: &[Sock
 impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     /// Takes one batch of queries from each readable queue.
     pub(super) fn serve_frames(&mut self) {
-        let first = self.worker.listeners.len();
-        for queue in 0..self.worker.receivers.len() {
-            if std::mem::take(&mut self.worker.readable[first + queue]) {
+        for queue in 0..self.worker.frame_queues.len() {
+            if std::mem::take(&mut self.worker.frame_queues[queue].is_readable) {
                 self.serve_queue(queue);
             }
         }
@@ -77,21 +77,21 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             let traffic = packet_cache.stop(self.now, &mut self.machine);
             self.count_traffic(traffic);
         }
-        for queue in 0..self.worker.receivers.len() {
+        for queue in 0..self.worker.frame_queues.len() {
             for _ in 0..LAST_BATCHES {
                 if !self.serve_queue(queue) {
                     break;
                 }
             }
             // If this fails, the level-triggered poll only reports a queue that is no longer read.
-            let _ = self.out.links.registry().remove(self.worker.receivers[queue].1.socket());
+            let _ = self.out.links.registry().remove(self.worker.frame_queues[queue].receiver.socket());
         }
     }
 
     /// Takes a batch of queries from a queue. Returns true if there may be more.
     fn serve_queue(&mut self, queue: usize) -> bool {
         let worker = &mut self.worker;
-        let (interface, receiver) = &worker.receivers[queue];
+        let FrameQueue { interface, receiver, .. } = &worker.frame_queues[queue];
         let (counters, count) = (&worker.counters, receiver.waiting().min(BATCH));
         if count == 0 {
             return false;
@@ -148,7 +148,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             }
         }
         counters.add(Counter::ClientOctetsIn, octets as u64);
-        worker.receivers[queue].1.release(count);
+        worker.frame_queues[queue].receiver.release(count);
         worker.pause.note_receive(count == BATCH);
         count == BATCH
     }
@@ -172,8 +172,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
 
     /// Counts the frames that the kernel has dropped because the worker was too slow.
     pub(super) fn count_frame_drops(&mut self) {
-        for (_, receiver) in &mut self.worker.receivers {
-            let drops = receiver.new_drops();
+        for queue in &mut self.worker.frame_queues {
+            let drops = queue.receiver.new_drops();
             self.worker.counters.add(Counter::ReceiveQueueOverflow, drops);
         }
     }

@@ -1,21 +1,17 @@
 //! The part of a worker that serves its listening sockets: it takes batches of datagrams, begins and ends reading when another process
-//! takes over, keeps the filters of fair shedding, and spreads popular names.
+//! takes over, and spreads popular names.
 
-use crate::counters::Counter;
+use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, LAST_BATCHES};
-use crate::listen::fair_shedding::FairShedding;
-use crate::listen::listener::start_reading;
 use crate::listen::popular_names::ChangedList;
-use crate::listen::proxy_protocol;
-use crate::listen::shedding_filter;
+use crate::listen::listener::start_reading;
 use crate::listen::steering;
-use crate::socket::syscalls::receive_queue;
-use crate::worker::event_loop::EventLoop;
+use crate::overload::queue_age::BatchTime;
+use crate::worker::event_loop::{EventLoop, Worker};
+use crate::worker::listener::{Listener, OverloadLimits};
 use crate::worker::mailbox::{LISTEN, RELEASE, StreamSink};
-use engine::settings::Networks;
-use engine::{ClientNetwork, Machine};
-use kernel::syscalls::receive_drops;
-use std::os::fd::AsRawFd;
+use crate::worker::shared::Shared;
+use engine::{Client, Instant, Machine};
 
 impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     /// Takes one batch of queries from each readable listener.
@@ -23,92 +19,54 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
         let count = self.worker.listeners.len();
         for step in 0..count {
             let listener = (turn + step) % count;
-            if std::mem::take(&mut self.worker.readable[listener]) {
+            if std::mem::take(&mut self.worker.listeners[listener].is_readable) {
                 self.serve_listener(listener);
             }
         }
     }
 
     /// Takes a batch of queries from a listener. Returns true if there may be more.
-    fn serve_listener(&mut self, listener: usize) -> bool {
-        let worker = &mut self.worker;
-        let counters = &worker.counters;
-        let socket = &worker.listeners[listener];
-        let ipv6 = socket.address().is_ipv6();
-        let Ok(count) = worker.batch.receive_from_clients(socket.socket().as_raw_fd()) else { return false };
+    fn serve_listener(&mut self, number: usize) -> bool {
+        let Worker { listeners, batch, counters, .. } = &mut self.worker;
+        let Some((count, time)) = listeners[number].receive(batch, self.now) else { return false };
         counters.add(Counter::ReceiveBatches, 1);
-        let (mut stale, mut popular) = (0, None);
-        let sampled = if count == BATCH { worker.name_sample.sampled() % BATCH } else { BATCH };
-        let must_forward = worker.shared.must_forward();
+        self.prefetch_batch(count);
+        self.serve_batch(number, count, time);
+        self.worker.end_batch(number, count, time);
+        count == BATCH
+    }
+
+    /// Lets the machine load what the queries of a batch need.
+    fn prefetch_batch(&mut self, count: usize) {
+        let (batch, shared) = (&self.worker.batch, &self.worker.shared);
         // Behind a PROXY header the messages are not where they seem to be, and other workers' messages need nothing here.
-        if count > 1 && !must_forward && worker.shared.proxies().is_empty() {
-            self.machine.prefetch_cache_lines((0..count).map(|slot| worker.batch.message(slot)));
+        if count > 1 && !shared.must_forward() && shared.proxies().is_empty() {
+            self.machine.prefetch_cache_lines((0..count).map(|slot| batch.message(slot)));
         }
-        let mut octets = 0;
+    }
+
+    /// Gives the queries of a batch to the machine, and counts them.
+    fn serve_batch(&mut self, number: usize, count: usize, time: BatchTime) {
+        let worker = &mut self.worker;
+        let sampled = if count == BATCH { worker.name_sample.sampled() % BATCH } else { BATCH };
+        let (mut octets, mut popular) = (0, None);
         for slot in 0..count {
-            let Some((mut client, mut message)) = worker.batch.client_message(slot, ipv6, listener as u16)
-            else {
-                counters.add(Counter::Truncated, 1);
-                continue;
-            };
-            if worker.shared.proxies().includes(&client) {
-                worker.shedding[listener].record_proxied();
-                match proxy_protocol::strip_header(&client, message) {
-                    Ok(opened) => (client, message) = opened,
-                    Err(error) => {
-                        counters.add(
-                            match error {
-                                proxy_protocol::Error::Missing => Counter::ProxyHeaderMissing,
-                                _ => Counter::ProxyHeaderMalformed,
-                            },
-                            1,
-                        );
-                        continue;
-                    }
-                }
-            } else if !worker.shedding[listener].record(ClientNetwork::of(client.address, 0)) {
-                // The network is that without the interface, which the filter does not see.
-                stale += 1;
-                continue;
-            }
+            let (listener, proxies) = (&mut worker.listeners[number], worker.shared.proxies());
+            let opened = listener.open(&worker.batch, slot, time, proxies, &worker.counters);
+            let Some((client, message)) = opened else { continue };
             octets += message.len();
             if slot == sampled {
                 let hash = steering::name_hash(message, worker.shared.seed());
                 popular = hash.filter(|&hash| worker.name_sample.take(hash));
             }
-            if must_forward
-                && let Some(home_worker) = worker.shared.find_home_worker(message)
-                && home_worker != worker.index
-            {
-                // The mailbox counts a refusal.
-                let _ = worker.shared.mailbox(home_worker).post(&client, message);
-                continue;
+            if !worker.shared.must_forward() || !forward(worker.index, &worker.shared, &client, message) {
+                self.machine.query(self.now, &client, message, &mut self.out);
             }
-            self.machine.query(self.now, &client, message, &mut self.out);
         }
-        counters.add(Counter::ClientPacketsIn, count as u64 - stale);
-        counters.add(Counter::ClientOctetsIn, octets as u64);
-        if stale > 0 {
-            counters.add(worker.shedding[listener].reason_of_drops(), stale);
-        }
+        worker.counters.add(Counter::ClientOctetsIn, octets as u64);
         if let Some(hash) = popular {
             self.spread(hash);
         }
-        // While networks are shed, batches that are not full show that too much is shed.
-        if count < BATCH {
-            self.worker.shedding[listener].on_queue_emptied(self.now);
-            self.worker.forward_deficit[listener].on_emptied();
-        } else {
-            let raw = self.worker.listeners[listener].socket().as_raw_fd();
-            let (forward_deficit, queue) = (&mut self.worker.forward_deficit[listener], receive_queue(raw));
-            forward_deficit.on_batch(count, queue);
-            self.worker.shedding[listener].observe_queue(self.now, forward_deficit.complete(queue));
-        }
-        if count == BATCH || self.worker.shedding[listener].is_active() {
-            self.update_shedding(listener);
-        }
-        self.worker.pause.note_receive(count == BATCH);
-        count == BATCH
     }
 
     /// Lets all workers answer a popular name.
@@ -141,30 +99,8 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             return;
         }
         let (popular, proxied) = (changed.hashes(), !shared.proxies().is_empty());
-        for listener in &self.worker.listeners {
+        for listener in self.worker.listeners() {
             let _ = steering::attach(listener.socket(), shared.workers(), shared.seed(), proxied, &popular);
-        }
-    }
-
-    /// Updates the shares of the networks that send too much, and the kernel's filter.
-    pub(super) fn update_shedding(&mut self, listener: usize) {
-        let worker = &mut self.worker;
-        let shedding = &mut worker.shedding[listener];
-        if !shedding.note_batch_and_ask_for_update(self.now) {
-            return;
-        }
-        let (socket, reason) = (&worker.listeners[listener], shedding.reason_of_drops());
-        let raw = socket.socket().as_raw_fd();
-        let queue = worker.forward_deficit[listener].complete(receive_queue(raw));
-        // Drops are those of the filter, unless the queue is nevertheless more than half full.
-        let reason = if queue.used > queue.size / 2 { Counter::ReceiveQueueOverflow } else { reason };
-        let new =
-            queue.drops.wrapping_sub(std::mem::replace(&mut worker.counted_drops[listener], queue.drops));
-        worker.counters.add(reason, u64::from(new));
-        if let Some(shed) = shedding.update(self.now, queue, worker.shared.client_prefix()) {
-            // If the kernel has no memory for a filter, all networks still pass.
-            let proxies = worker.shared.proxies().networks();
-            let _ = shedding_filter::attach(raw, shed, socket.address().is_ipv6(), proxies);
         }
     }
 
@@ -172,11 +108,10 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     /// request stays, and the next turn tries again.
     pub(super) fn listen(&mut self) {
         if self.worker.released {
-            if start_reading(&self.worker.listeners, self.out.links.registry()).is_err() {
+            if start_reading(self.worker.listeners(), self.out.links.registry()).is_err() {
                 return;
             }
-            let drops = self.worker.listeners.iter().map(|one| receive_drops(one.socket().as_raw_fd()));
-            self.worker.counted_drops = drops.collect();
+            self.worker.listeners.iter_mut().for_each(Listener::take_over);
             self.worker.released = false;
         }
         self.worker.mailbox.end_request(LISTEN);
@@ -187,14 +122,7 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
     pub(super) fn release_listeners(&mut self) {
         self.drain_listeners();
         self.worker.released = true;
-        for (listener, shedding) in self.worker.listeners.iter().zip(&mut self.worker.shedding) {
-            if shedding.is_active() {
-                // The other process does not know of this filter.
-                let raw = listener.socket().as_raw_fd();
-                let _ = shedding_filter::attach(raw, &[], false, &Networks::default());
-                *shedding = FairShedding::new();
-            }
-        }
+        self.worker.listeners.iter_mut().for_each(Listener::release);
         self.worker.mailbox.end_request(RELEASE);
     }
 
@@ -209,26 +137,52 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
                     break;
                 }
             }
-            let socket = self.worker.listeners[listener].socket();
+            let socket = self.worker.listeners[listener].udp.socket();
             // If this fails, the level-triggered poll only reports a socket that is no longer read.
             let _ = self.out.links.registry().remove(socket);
         }
     }
 
-    /// Adds the drops of the queues of all sockets to the counters.
+    /// Adds the drops of the queues of all sockets to the counters. Those of released sockets are counted elsewhere.
     pub(super) fn count_drops(&mut self) {
-        let worker = &mut self.worker;
-        let listeners = worker.listeners.iter().zip(&worker.shedding);
-        for ((listener, shedding), counted) in listeners.zip(&mut worker.counted_drops) {
-            // While networks are shed, `update_shedding` counts the drops. Those of released sockets are counted elsewhere.
-            if !shedding.is_active() && !worker.released {
-                let drops = receive_queue(listener.socket().as_raw_fd()).drops;
-                let new = drops.wrapping_sub(std::mem::replace(counted, drops));
-                worker.counters.add(Counter::ReceiveQueueOverflow, u64::from(new));
-            }
+        let Worker { listeners, counters, released, .. } = &mut self.worker;
+        if !*released {
+            listeners.iter_mut().for_each(|listener| listener.count_drops(counters));
         }
-        self.out.links.count_drops(&worker.counters);
+        self.out.links.count_drops(counters);
         #[cfg(feature = "xdp")]
         self.count_frame_drops();
     }
+}
+
+impl<M: Machine + Send + 'static> Worker<M> {
+    /// Takes note of the end of a batch.
+    fn end_batch(&mut self, number: usize, count: usize, time: BatchTime) {
+        self.pause.note_receive(count == BATCH);
+        let Worker { listeners, counters, shared, .. } = self;
+        listeners[number].end_batch(time.now, count, &overload_limits(counters, shared));
+    }
+
+    /// Does the regular work of the listening sockets.
+    pub(super) fn tick_listeners(&mut self, now: Instant) {
+        let Worker { listeners, counters, shared, .. } = self;
+        let limits = overload_limits(counters, shared);
+        listeners.iter_mut().for_each(|listener| listener.tick(now, &limits));
+    }
+}
+
+/// Sends a message to the worker that is responsible for its name. False: that is this one, `index`.
+fn forward<M>(index: usize, shared: &Shared<M>, client: &Client, message: &[u8]) -> bool {
+    match shared.find_home_worker(message) {
+        Some(home_worker) if home_worker != index => {
+            // The mailbox counts a refusal.
+            let _ = shared.mailbox(home_worker).post(client, message);
+            true
+        }
+        _ => false,
+    }
+}
+
+fn overload_limits<'w, M>(counters: &'w Counters, shared: &'w Shared<M>) -> OverloadLimits<'w> {
+    OverloadLimits { counters, client_prefix: shared.client_prefix(), proxies: shared.proxies().networks() }
 }

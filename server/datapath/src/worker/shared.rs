@@ -173,7 +173,7 @@ impl<M> Shared<M> {
         &self.proxies
     }
 
-    /// Sets the bits of the IPv6 prefix that one customer has, for the fair shedding and the mailboxes
+    /// Sets the bits of the IPv6 prefix that one customer has, for the overload control and the mailboxes
     /// ([`engine::Settings::client_prefix`]).
     pub fn set_client_prefix(&self, length: u8) {
         self.client_prefix.store(length, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! The socket filter that carries out fair shedding: a classic BPF program, which needs no privilege, that drops a part of the
+//! The socket filter that carries out the decisions: a classic BPF program, which needs no privilege, that drops a part of the
 //! datagrams of some networks. It runs where the kernel would queue the datagram. So a dropped datagram costs no room in the
 //! queue, no system call and none of the worker's time.
 
 use crate::limits::PROXIES_PASSED;
-use crate::listen::heavy_hitters::ShedNetwork;
+use crate::overload::heavy_hitters::ShedNetwork;
 use engine::settings::{Network, Networks};
 use kernel::syscalls::{check, set_option};
 use std::io;
@@ -245,5 +245,22 @@ mod tests {
         // 200 tosses: outside of 50 to 150 once in 10^12.
         let half = arrived(&listener, &[shed("127.0.0.2", 0.5)], "127.0.0.2:0");
         assert!((50..=150).contains(&half), "{half}");
+    }
+
+    #[test]
+    fn a_filter_stays_until_it_is_detached() {
+        let bound = UdpListener::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let address = bound.address();
+        let shed = [shed("127.0.0.1", 0.0)];
+        attach(bound.socket().as_raw_fd(), &shed, false, &Networks::default()).unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        client.send_to(b"dropped", address).unwrap();
+        let adopted = UdpListener::adopt(bound.socket().try_clone_to_owned().unwrap(), address).unwrap();
+        client.send_to(b"dropped", address).unwrap();
+        adopted.detach_filter();
+        client.send_to(b"question", address).unwrap();
+        let mut batch = crate::socket::receive_batch::ReceiveBatch::new(512);
+        assert_eq!(batch.receive_from_clients(adopted.socket().as_raw_fd()).unwrap(), 1);
+        assert_eq!(batch.message(0), b"question");
     }
 }
