@@ -68,6 +68,12 @@ impl MessageCache {
         self.entries.is_off()
     }
 
+    /// Time for which expired data may be used.
+    #[inline]
+    pub fn stale(&self) -> Span {
+        self.caching.stale
+    }
+
     /// True if the cache may answer a question, or store its reply: class IN, and RD is set. A query with RD=0 asks for data
     /// that the upstream already has, and this cache does not know those. Answers for client subnets are not cached: each would
     /// be for one client (RFC 7871 section 7.3.1 says what a cache for them would have to do).

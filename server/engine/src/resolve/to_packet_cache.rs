@@ -1,15 +1,16 @@
 //! Answers for a packet cache (`packet_cache_entry.rs`): those of the cache that no setting makes depend on the client.
 
 use crate::answer::params::{ResponseParams, unlimited_params};
+use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
-use crate::cache::entry::{self, Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
+use crate::cache::entry::{Entry, EntryKind, FAILURE, NEGATIVE, REFRESHED};
 use crate::cache::index::Place;
+use crate::cache::store::MessageCache;
 use crate::cache::ttl::due_at;
 use crate::client::respond::{query_counter, response_counter};
-use crate::counters::Counter;
+use crate::counters::{Counter, Counters};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Stage, first_stage};
-use crate::engine::Engine;
 use crate::interface::ClientTransport;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
@@ -17,21 +18,27 @@ use crate::packet_cache_entry::{
     PACKET_CACHE_ANSWER, PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits,
 };
 use crate::reasons::AnswerReason;
+use crate::settings::Settings;
+use crate::upstream::forward_zones::ForwardZones;
 use core::net::Ipv6Addr;
 use wire::header::{self, Flags};
 use wire::{Class, Message, Type};
 
-impl Engine {
+/// The parts that the answers are read from. `Machine` makes one only if the settings treat all clients alike.
+pub(crate) struct PacketCacheSource<'e> {
+    pub(crate) settings: &'e Settings,
+    pub(crate) cache: &'e MessageCache,
+    pub(crate) servers: &'e ForwardZones,
+    /// Key of the hash over names.
+    pub(crate) key: HashKey,
+}
+
+impl PacketCacheSource<'_> {
     /// Copies the cached answer to a query, as [`Machine::packet_cache_entry`](crate::interface::Machine::packet_cache_entry) says.
     #[cold]
-    pub(crate) fn write_packet_cache_entry(
-        &self,
-        now: Instant,
-        query: &[u8],
-        answer: &mut PacketCacheEntry,
-    ) -> bool {
+    pub(crate) fn write_entry(&self, now: Instant, query: &[u8], answer: &mut PacketCacheEntry) -> bool {
         let Ok(message) = Message::parse(query) else { return false };
-        let Some((place, dns64)) = self.find_packet_cache_entry(&message, now) else { return false };
+        let Some((place, dns64)) = self.find(&message, now) else { return false };
         let entry = self.cache.entries.entry(place);
         // An entry that is being refreshed will be another one soon.
         if entry.is(FAILURE) || entry.is(REFRESHED) {
@@ -55,45 +62,13 @@ impl Engine {
         true
     }
 
-    /// Counts answers of a packet cache, and the use of the cached entry.
-    #[cold]
-    pub(crate) fn count_packet_cache_hits(
-        &mut self,
-        now: Instant,
-        transport: ClientTransport,
-        query: &[u8],
-        kind: PacketCacheEntryKind,
-        hits: PacketCacheHits,
-    ) {
-        let all = hits.ipv4 + hits.ipv6;
-        self.counters.add(query_counter(transport, true), hits.ipv4);
-        self.counters.add(query_counter(transport, false), hits.ipv6);
-        self.counters.add(response_counter(kind.rcode), all);
-        let is_stream = !transport.is_datagram();
-        self.counters.add(if is_stream { Counter::CacheHitsStreams } else { Counter::CacheHitsKernel }, all);
-        if let Some(reason) = kind.reason {
-            self.counters.add(reason.counter(), all);
-        }
-        if let Some(code) = kind.ede {
-            self.counters.add(Counter::of_extended_error(code), hits.with_opt);
-        }
-        self.counters.durations(Span::ZERO, all);
-        if let Ok(message) = Message::parse(query)
-            && let Some((place, _)) = self.find_packet_cache_entry(&message, now)
-        {
-            // A use in each interval of counting keeps an entry, as it keeps one that the engine itself answers from.
-            entry::visit(self.cache.entries.entry_mut(place));
-        }
-    }
-
     /// The valid entry that is the complete answer to a query of any client; true if it is that of a client with DNS64.
-    fn find_packet_cache_entry(&self, message: &Message<'_>, now: Instant) -> Option<(Place, bool)> {
-        let settings = &self.settings;
+    pub(crate) fn find(&self, message: &Message<'_>, now: Instant) -> Option<(Place, bool)> {
+        let PacketCacheSource { settings, cache, servers, key } = *self;
         let (name, qtype, class) = (message.qname(), message.qtype(), message.qclass());
         let flags = message.flags();
         let has_odd_flags = flags.0 & !(Flags::RD.0 | Flags::AD.0) != 0;
-        if !self.answers_suit_packet_caches || has_odd_flags || message.opt().is_some() || qtype == Type::ANY
-        {
+        if has_odd_flags || message.opt().is_some() || qtype == Type::ANY {
             return None;
         }
         // Every client would do: the settings make no difference between them.
@@ -106,19 +81,42 @@ impl Engine {
         }
         let query_flags = QueryFlags::of_query(flags, false);
         let (stage, _) = first_stage(&settings.dns64, client, message, query_flags);
-        let question = Question { name, hash: self.key.hash(name), qtype, class, query_flags, subnet: None };
-        if class != Class::IN || !self.cache.is_cacheable(&question) {
+        let question = Question { name, hash: key.hash(name), qtype, class, query_flags, subnet: None };
+        if class != Class::IN || !cache.is_cacheable(&question) {
             return None;
         }
         let (kinds, dns64) = match stage {
             Stage::Direct => (&[EntryKind::Reply][..], false),
             _ => (&[EntryKind::Synthesis, EntryKind::Reply][..], true),
         };
-        let group = self.upstream.servers.group_number(question.forward_key());
-        let find = |&kind| self.cache.entries.find(&self.cache.key(&question, qtype, kind, group));
-        let is_valid = |&place: &Place| self.cache.is_valid(&self.cache.entries.entry(place), dns64, now);
+        let group = servers.group_number(question.forward_key());
+        let find = |&kind| cache.entries.find(&cache.key(&question, qtype, kind, group));
+        let is_valid = |&place: &Place| cache.is_valid(&cache.entries.entry(place), dns64, now);
         kinds.iter().filter_map(find).find(is_valid).map(|place| (place, dns64))
     }
+}
+
+/// Counts answers of a packet cache.
+#[cold]
+pub(crate) fn count_hits(
+    counters: &mut Counters,
+    transport: ClientTransport,
+    kind: PacketCacheEntryKind,
+    hits: PacketCacheHits,
+) {
+    let all = hits.ipv4 + hits.ipv6;
+    counters.add(query_counter(transport, true), hits.ipv4);
+    counters.add(query_counter(transport, false), hits.ipv6);
+    counters.add(response_counter(kind.rcode), all);
+    let is_stream = !transport.is_datagram();
+    counters.add(if is_stream { Counter::CacheHitsStreams } else { Counter::CacheHitsKernel }, all);
+    if let Some(reason) = kind.reason {
+        counters.add(reason.counter(), all);
+    }
+    if let Some(code) = kind.ede {
+        counters.add(Counter::of_extended_error(code), hits.with_opt);
+    }
+    counters.durations(Span::ZERO, all);
 }
 
 /// Copies an entry with the header of an answer. Returns false if it is too long or has too many records.
