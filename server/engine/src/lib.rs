@@ -7,8 +7,8 @@
 //! ```text
 //! observed                             an engine with an observer of its messages and events
 //! machine                              the three inputs: query, reply, time
-//! query                                a client's query: check, classify, admit, begin
-//! resolve   explain   cache_control    what happens to an admitted query; methods of Engine stand from here on upwards only
+//! query                                checks of a client's query
+//! resolve   explain   cache_control    what happens to a query; `resolve/driver.rs` has the loop
 //! engine                               struct Engine: its parts and settings
 //! client    settings                   who asks, how much, how the response leaves
 //! rpz                                  response policy zones
@@ -20,11 +20,12 @@
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
 //! reasons                              what is decided about a query; each reason has its counter
+//! context                              what every step gets: time, output, counters
 //! limits    counters
 //! base                                 slab, timer wheel, hashes, random numbers, tables, time
 //! ```
 //!
-//! Read `machine.rs` first, then `query.rs` for a query and `resolve/completion.rs` for a reply.
+//! Read `machine.rs` first (the inputs), then `resolve/driver.rs` (the way of a query).
 #![forbid(unsafe_code)]
 
 pub mod answer;

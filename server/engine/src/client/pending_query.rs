@@ -371,7 +371,7 @@ mod tests {
     use crate::answer::params::unlimited_params;
     use crate::base::slab::Slab;
 
-    /// Has a query take a slot, as `Engine::begin` does.
+    /// Has a query take a slot, as `Resolver::begin` does.
     fn admit(pending_queries: &mut Slab<PendingQuery>) -> Index {
         let index = pending_queries.take().unwrap();
         let client = Client::udp("[2001:db8::1]:53".parse().unwrap());

@@ -33,14 +33,22 @@ use crate::resolve::admission;
 use crate::resolve::from_cache::{CacheLookup, CacheParts, Copying, NewQuery};
 use crate::resolve::here::Here;
 use crate::resolve::join::{self, Sender};
-use crate::resolve::progress::{Found, Origin, Progress};
-use crate::resolve::steps::{self, Addresses, AskA, Next};
+use crate::resolve::progress::{Found, Progress};
+use crate::resolve::steps::{self, Addresses, AskA, Next, Origin};
 use crate::resolve::to_cache::Served;
 use crate::resolve::write::{End, Writer, count_synthesis};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::OutboundQueryState;
 use crate::upstream::parked_replies::NOT_PARKED;
 use wire::{Message, Rcode, Type, ede};
+
+/// The end of a lookup.
+struct LookupEnd<'o, 'm, 'a> {
+    outcome: &'o Outcome<'m, 'a>,
+    origin: Origin,
+    /// Decision about an AAAA outcome, made once for all pending queries of a question.
+    decision: Option<AaaaDecision>,
+}
 
 /// End of a query for which there is no room.
 const NO_ROOM: End<'static, 'static> = End::Empty(Rcode::SERVFAIL, None);
@@ -147,7 +155,7 @@ impl Resolver {
         let scope = self.upstream.outbound_queries[index].scope;
         let mut pending = self.upstream.complete(index, cx.out);
         // Replies and new queries no longer find this question, so the steps below cannot reach it again.
-        let mut decision = None;
+        let mut ended = LookupEnd { outcome, origin: Origin::Upstream, decision: None };
         let mut is_shared = false;
         while pending != NONE {
             let state = &mut self.clients.pending_queries[pending];
@@ -157,7 +165,7 @@ impl Resolver {
                 is_shared = true;
                 self.answer_memo.begin();
             }
-            let progress = self.step(pending, outcome, Origin::Upstream, &mut decision, cx);
+            let progress = self.step(pending, &mut ended, cx);
             self.drive(pending, progress, cx);
             pending = next;
         }
@@ -183,7 +191,9 @@ impl Resolver {
             progress = match progress {
                 Progress::Found(found) => self.step_with(pending, found, cx),
                 Progress::FoundSilence => {
-                    self.step(pending, &Outcome::Failed, Origin::Upstream, &mut None, cx)
+                    let outcome = &Outcome::Failed;
+                    let mut ended = LookupEnd { outcome, origin: Origin::Upstream, decision: None };
+                    self.step(pending, &mut ended, cx)
                 }
                 Progress::Ends(end) => self.end(pending, &end, cx),
                 Progress::Waits | Progress::Ended => return,
@@ -203,7 +213,8 @@ impl Resolver {
         let progress = match Message::parse(&frame[..length]) {
             Ok(message) => {
                 let chain = Chain::follow(&message);
-                self.step(pending, &Outcome::Reply(&message, &chain), origin, &mut None, cx)
+                let outcome = &Outcome::Reply(&message, &chain);
+                self.step(pending, &mut LookupEnd { outcome, origin, decision: None }, cx)
             }
             // Local record data do not have the form of their type.
             Err(_) => Progress::Ends(End::Empty(Rcode::SERVFAIL, None)),
@@ -212,16 +223,15 @@ impl Resolver {
         progress
     }
 
-    /// Takes the next step of a pending query after the outcome of its current question: every stage, and every way on from it. `decision`:
-    /// decision about an AAAA outcome, made once for all pending queries of a question.
+    /// Takes the next step of a pending query after the outcome of its current question: every stage, and every way on from it.
     fn step(
         &mut self,
         pending: Index,
-        outcome: &Outcome<'_, '_>,
-        origin: Origin,
-        decision: &mut Option<AaaaDecision>,
+        ended: &mut LookupEnd<'_, '_, '_>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Progress {
+        let LookupEnd { outcome, origin, decision } = ended;
+        let (outcome, origin) = (*outcome, *origin);
         match (origin, outcome) {
             (Origin::Alias, Outcome::Reply(reply, chain)) => return self.chase(pending, reply, chain, cx),
             (Origin::Upstream, _) => {

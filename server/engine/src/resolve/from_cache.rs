@@ -25,7 +25,8 @@ use crate::interface::{Client, Outbox};
 use crate::message::question::{QueryFlags, Question};
 use crate::reasons::CacheHit;
 use crate::resolve::join;
-use crate::resolve::progress::{Found, Origin, Progress};
+use crate::resolve::progress::{Found, Progress};
+use crate::resolve::steps::Origin;
 use crate::resolve::write::{End, count_omitted, responder};
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
@@ -123,14 +124,13 @@ impl Copying<'_> {
         let cache_hit = hit(&entry);
         cx.out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));
         let responder = responder(self.settings, self.rate_limiter);
+        let copied = CopiedEntry { entry: &entry, trusted, now };
         let message = entry.message();
         if message.len() + octets <= params.limit {
             let (end, additional) = (message.len(), header::arcount(message));
-            send(responder, from, params, cx, |frame, params| {
-                copy(&entry, end, additional, frame, params, trusted, now)
-            });
+            send(responder, from, params, cx, |frame, params| copied.write(end, additional, frame, params));
         } else {
-            send_what_fits(&entry, responder, from, params, trusted, cx);
+            send_what_fits(&copied, responder, from, params, cx);
         }
         if let Some(reason) = reason {
             cx.counters.count(reason.counter());
@@ -341,21 +341,55 @@ fn hit(entry: &Entry<'_>) -> CacheHit {
     }
 }
 
+/// An entry that is copied to a client.
+struct CopiedEntry<'e> {
+    entry: &'e Entry<'e>,
+    /// True if AD of the upstream counts.
+    trusted: bool,
+    now: Instant,
+}
+
+impl CopiedEntry<'_> {
+    /// Writes the cached answer up to `end` after the requestor's question, with a new header, OPT record and TTLs. `additional`: its
+    /// records in the additional section, without OPT.
+    #[inline(always)]
+    fn write(&self, end: usize, additional: u16, frame: &mut [u8], params: &ResponseParams<'_>) -> Written {
+        let CopiedEntry { entry, trusted, now } = *self;
+        let message = entry.message();
+        let question_end = wire::HEADER + params.question.len();
+        let kept = header::flags(message);
+        let rcode = kept.rcode();
+        frame[wire::HEADER..question_end].copy_from_slice(params.question);
+        frame[question_end..end].copy_from_slice(&message[question_end..end]);
+        let secure = trusted && kept.contains(Flags::AD) && params.wants_ad();
+        header::set_id(frame, params.id);
+        header::set_flags(frame, params.flags(rcode, secure));
+        frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
+        header::set_arcount(frame, additional + u16::from(params.edns.is_some()));
+        // The TTLs behind the end, if there are any, are written over, or lie behind the answer.
+        write_ttls(entry, frame, Age::of(entry, now));
+        let mut len = end;
+        if params.edns.is_some() {
+            len += append_opt(&mut frame[end..], params, rcode, entry.ede());
+        }
+        Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
+    }
+}
+
 /// Sends what fits of an entry that is longer than the requestor takes. The cost does not depend on the records of the answer and
 /// authority sections.
 #[cold]
 #[inline(never)]
 fn send_what_fits(
-    entry: &Entry<'_>,
+    copied: &CopiedEntry<'_>,
     responder: Responder<'_>,
     from: &Client,
     params: &ResponseParams<'_>,
-    trusted: bool,
     cx: &mut Context<'_, impl Outbox>,
 ) {
-    let now = cx.now;
+    let entry = copied.entry;
     send(responder, from, params, cx, |frame, params| match what_fits(entry, params, entry.ede()) {
-        Fit::UpTo { end, additional } => copy(entry, end, additional, frame, params, trusted, now),
+        Fit::UpTo { end, additional } => copied.write(end, additional, frame, params),
         Fit::Truncated => write_unfit(frame, params, header::flags(entry.message()).rcode(), entry.ede()),
     });
 }
@@ -364,36 +398,4 @@ fn send_what_fits(
 fn what_fits(entry: &Entry<'_>, params: &ResponseParams<'_>, ede: Option<EdeCode>) -> Fit {
     let room = params.limit.saturating_sub(params.opt_octets(ede));
     fit(entry.message(), necessary_end(entry.message(), entry.ttls()), room)
-}
-
-/// Writes a cached answer up to `end` after the requestor's question, with a new header, OPT record and TTLs. `additional`: its records
-/// in the additional section, without OPT.
-#[inline(always)]
-fn copy(
-    entry: &Entry<'_>,
-    end: usize,
-    additional: u16,
-    frame: &mut [u8],
-    params: &ResponseParams<'_>,
-    trusted: bool,
-    now: Instant,
-) -> Written {
-    let message = entry.message();
-    let question_end = wire::HEADER + params.question.len();
-    let kept = header::flags(message);
-    let rcode = kept.rcode();
-    frame[wire::HEADER..question_end].copy_from_slice(params.question);
-    frame[question_end..end].copy_from_slice(&message[question_end..end]);
-    let secure = trusted && kept.contains(Flags::AD) && params.wants_ad();
-    header::set_id(frame, params.id);
-    header::set_flags(frame, params.flags(rcode, secure));
-    frame[4..wire::HEADER].copy_from_slice(&message[4..wire::HEADER]);
-    header::set_arcount(frame, additional + u16::from(params.edns.is_some()));
-    // The TTLs behind the end, if there are any, are written over, or lie behind the answer.
-    write_ttls(entry, frame, Age::of(entry, now));
-    let mut len = end;
-    if params.edns.is_some() {
-        len += append_opt(&mut frame[end..], params, rcode, entry.ede());
-    }
-    Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
 }

@@ -1,5 +1,6 @@
 //! Where a resolution stands after a step.
 
+use crate::resolve::steps::Origin;
 use crate::resolve::write::End;
 
 /// Where a resolution stands after a step.
@@ -23,17 +24,4 @@ pub(crate) struct Found {
     /// Octets of the reply.
     pub(crate) length: usize,
     pub(crate) origin: Origin,
-}
-
-/// Origin of a reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// An upstream, now or earlier: the cache has it.
-    Upstream,
-    /// Local data, or those of a rule of a response policy zone.
-    Local,
-    /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.
-    Alias,
-    /// A rule of a response policy zone that denies the name, or the data of the type: the answer, whatever the stage.
-    Denial,
 }

@@ -1,5 +1,5 @@
 //! Application of response policy zones: a rule replaces the reply of an upstream, before or after it is asked. `rpz/table.rs` finds
-//! the rule, and `driver.rs` carries out its action.
+//! the rule, and `here.rs` carries out its action.
 //!
 //! One rule decides a query, with all its lookups and its whole CNAME chase (draft-vixie-dnsop-dns-rpz-00 section 5.1). Local data of a
 //! zone are the reply of each lookup, so DNS64 applies to them; a denial is the answer, and no lookup is asked. The pending query keeps the marks of
@@ -13,8 +13,7 @@ use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 use crate::reasons::{PassReason, PolicyAction};
-use crate::resolve::progress::Origin;
-use crate::resolve::steps::{follows_to_the_end, ignores_real};
+use crate::resolve::steps::{Origin, follows_to_the_end, ignores_real};
 use crate::rpz::response::RewritePoint;
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, ResponsePolicy, RuleMatch};
 use crate::settings::Settings;

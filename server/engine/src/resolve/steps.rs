@@ -25,8 +25,20 @@ use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale, negative_ttl};
 use crate::reasons::PassReason;
 use crate::resolve::divert::depends_on_client;
-use crate::resolve::progress::Origin;
 use wire::{Message, Rcode, Record, Section, Type};
+
+/// Origin of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An upstream, now or earlier: the cache has it.
+    Upstream,
+    /// Local data, or those of a rule of a response policy zone.
+    Local,
+    /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.
+    Alias,
+    /// A rule of a response policy zone that denies the name, or the data of the type: the answer, whatever the stage.
+    Denial,
+}
 
 /// The next step of a resolution.
 pub(crate) enum Next<'r, 'm, 'a> {

@@ -7,12 +7,9 @@
 //! the copy is for clients for whose address there is no rule. If a rule applied, even PASSTHRU, or may yet apply, the next query is
 //! checked anew.
 
-use crate::answer::params::{ResponseParams, unlimited_params};
-use crate::answer::synthesis::{SynthesisInput, synthesize};
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
-use crate::client::pending_query::PendingQuery;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::config::is_excluded;
@@ -156,7 +153,7 @@ impl CacheParts<'_> {
         is_wanted.then(|| self.frames.take())
     }
 
-    /// Stores a synthesis of [`synthesize_for_cache`], if there is one: the answer for all clients to which no rule applies.
+    /// Stores a synthesis that `write.rs` has written, if there is one: the answer for all clients to which no rule applies.
     pub(crate) fn store_synthesis(
         self,
         pending: Index,
@@ -187,18 +184,4 @@ impl CacheParts<'_> {
         let place = self.cache.entries.find(&key);
         place.is_some_and(|place| self.cache.is_valid(&self.cache.entries.entry(place), true, now))
     }
-}
-
-/// Writes the synthesis that every client with the same query flags gets. Returns its octets, and the packed numbers of addresses that
-/// it leaves out, which each answer counts; none if it depends on the client, or has no address.
-pub(crate) fn synthesize_for_cache(
-    frame: &mut [u8],
-    pending: &PendingQuery,
-    input: &SynthesisInput<'_, '_>,
-) -> Option<(usize, u32)> {
-    let params =
-        ResponseParams { flags: pending.flags, ..unlimited_params(pending.query_flags, pending.question()) };
-    let (written, counts) = synthesize(frame, &params, input);
-    let omitted = counts.pack_omitted()?;
-    (counts.records > 0 && !written.truncated).then_some((written.len, omitted))
 }

@@ -3,7 +3,7 @@
 use crate::answer::answer_memo::AnswerMemo;
 use crate::answer::builder::{write_empty, write_failure, write_truncated, write_unfit};
 use crate::answer::forward::{ForwardedReply, forward};
-use crate::answer::params::ResponseParams;
+use crate::answer::params::{ResponseParams, unlimited_params};
 use crate::answer::synthesis::{SynthesisInput, synthesize, write_aliases};
 use crate::base::slab::Index;
 use crate::client::Clients;
@@ -22,7 +22,6 @@ use crate::message::cname_chain::Chain;
 use crate::message::reply::warrants_failover;
 use crate::reasons::CacheHit;
 use crate::resolve::steps::Addresses;
-use crate::resolve::to_cache::synthesize_for_cache;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent, Untrusted};
 use crate::upstream::Upstream;
@@ -231,4 +230,18 @@ pub(crate) fn write_unusable(frame: &mut [u8], message: &Message<'_>, reason: Ed
     header::set_arcount(frame, 1);
     let octets = wire::write_opt(&mut frame[end..], 512, 0, 0, false, Some(reason));
     end + octets.unwrap_or(0)
+}
+
+/// Writes the synthesis that every client with the same query flags gets. Returns its octets, and the packed numbers of addresses that
+/// it leaves out, which each answer counts; none if it depends on the client, or has no address.
+fn synthesize_for_cache(
+    frame: &mut [u8],
+    pending: &PendingQuery,
+    input: &SynthesisInput<'_, '_>,
+) -> Option<(usize, u32)> {
+    let params =
+        ResponseParams { flags: pending.flags, ..unlimited_params(pending.query_flags, pending.question()) };
+    let (written, counts) = synthesize(frame, &params, input);
+    let omitted = counts.pack_omitted()?;
+    (counts.records > 0 && !written.truncated).then_some((written.len, omitted))
 }
