@@ -32,6 +32,7 @@ pub mod base;
 pub mod cache;
 pub mod cache_control;
 mod client;
+mod context;
 pub mod counters;
 pub mod dns64;
 mod engine;

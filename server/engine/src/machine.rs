@@ -5,6 +5,7 @@
 use crate::base::network::Network;
 use crate::base::slab::Index;
 use crate::base::time::Instant;
+use crate::context::Context;
 use crate::engine::Engine;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
 use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
@@ -31,17 +32,18 @@ impl Machine for Engine {
     // stage.
     fn reply(&mut self, now: Instant, via: Link, bytes: &mut [u8], out: &mut impl Outbox) {
         let Engine { upstream, counters, .. } = self;
-        if !upstream.may_be_reply(via, bytes, now, counters) {
+        let cx = &mut Context { now, out, counters };
+        if !upstream.may_be_reply(via, bytes, cx) {
             return;
         }
         let parsed = Message::parse(bytes);
         let Ok(message) = &parsed else {
-            if let Received::Failed(outbound) = upstream.receive_bare(via, bytes, now, counters, out) {
+            if let Received::Failed(outbound) = upstream.receive_bare(via, bytes, cx) {
                 self.complete_outbound_query(outbound, None, now, out);
             }
             return;
         };
-        let received = upstream.receive(via, message, now, counters, out);
+        let received = upstream.receive(via, message, cx);
         if received == Received::Nothing {
             return;
         }
@@ -65,14 +67,18 @@ impl Machine for Engine {
 
     //= RFC 7858 section 3.4: requirement 75
     fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
-        let Some(mut failed) = self.upstream.fail_link(via, reason, now, &mut self.counters) else { return };
+        let Engine { upstream, counters, .. } = self;
+        let cx = &mut Context { now, out, counters };
+        let Some(mut failed) = upstream.fail_link(via, reason, cx) else { return };
         if let Unreachable::Untrusted(reason) = reason {
             return self.fail_untrusted(failed, reason, now, out);
         }
         // Every question whose current attempt used the link is asked again at once, over another server if possible.
         while let Some(outbound) = self.upstream.next_stranded(&mut failed) {
             out.trace(Subject::OutboundQuery(outbound), || TraceEvent::LinkFailed);
-            if self.upstream.reconnect(outbound, &failed.lost, now, &mut self.counters) == Reconnect::Later {
+            let Engine { upstream, counters, .. } = self;
+            let cx = &mut Context { now, out, counters };
+            if upstream.reconnect(outbound, &failed.lost, cx) == Reconnect::Later {
                 self.ask_a_before_retry(outbound, now, out);
             } else {
                 self.retry(outbound, now, out);
@@ -112,7 +118,7 @@ impl Machine for Engine {
         while let Some(outbound) = self.upstream.pop_due(now) {
             self.on_timer(outbound, now, out);
         }
-        self.upstream.maintain(now, &mut self.counters, out)
+        self.upstream.maintain(&mut Context { now, out, counters: &mut self.counters })
     }
 }
 
@@ -148,10 +154,12 @@ impl Engine {
             self.on_client_response_timer(outbound, now, out);
         }
         let is_crowded = self.clients.pending_queries.is_crowded();
+        let Engine { upstream, counters, .. } = self;
+        let cx = &mut Context { now, out, counters };
         if due.repetition {
-            self.upstream.repeat(outbound, is_crowded, now, &mut self.counters, out);
+            upstream.repeat(outbound, is_crowded, cx);
         }
-        match self.upstream.on_attempt_deadline(outbound, is_crowded, now, &mut self.counters) {
+        match upstream.on_attempt_deadline(outbound, is_crowded, cx) {
             AttemptDeadline::NotYet => {}
             AttemptDeadline::WaitUntil(until) => {
                 self.ask_a_before_retry(outbound, now, out);
@@ -172,12 +180,14 @@ impl Engine {
 
     /// Makes the next attempt of a question whose current attempt is over, or ends the question as failed.
     fn retry(&mut self, outbound: Index, now: Instant, out: &mut impl Outbox) {
-        match self.upstream.next_attempt(outbound, now, &mut self.counters, out) {
+        let Engine { upstream, counters, .. } = self;
+        match upstream.next_attempt(outbound, &mut Context { now, out, counters }) {
             NextAttempt::Wait => {}
             NextAttempt::Failed => self.complete_outbound_query(outbound, None, now, out),
             NextAttempt::Send => {
                 self.ask_a_before_retry(outbound, now, out);
-                self.upstream.send(outbound, now, &mut self.counters, out);
+                let Engine { upstream, counters, .. } = self;
+                upstream.send(outbound, &mut Context { now, out, counters });
                 if self.is_silence_synthesized(outbound) {
                     self.upstream.plan_repetition(outbound, now);
                 }

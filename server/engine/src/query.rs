@@ -10,6 +10,7 @@ use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::rate_limit::RateDecision;
 use crate::client::respond::{ResponseContext, query_counter, send};
+use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::config::Lookup;
 use crate::dns64::decision::{Stage, first_stage};
@@ -396,7 +397,8 @@ impl Engine {
             }
             return;
         }
-        let Some(outbound) = self.upstream.launch(question, now, &mut self.counters, out) else {
+        let Engine { upstream, counters, .. } = self;
+        let Some(outbound) = upstream.launch(question, &mut Context { now, out, counters }) else {
             return self.respond_empty(pending, Rcode::SERVFAIL, None, now, out);
         };
         out.trace(Subject::PendingQuery(pending), || self.wait_event(pending, question.qtype, outbound));

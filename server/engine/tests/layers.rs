@@ -16,6 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["dns64"],
     &["trace", "packet_cache_entry"],
     &["interface"],
+    &["context"],
     &["answer", "upstream"],
     &["cache", "local"],
     &["rpz"],

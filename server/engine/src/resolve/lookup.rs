@@ -6,6 +6,7 @@ use crate::base::time::Instant;
 use crate::client::Clients;
 use crate::client::chased::CnameChase;
 use crate::client::respond::{ResponseContext, respond};
+use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::engine::Engine;
@@ -178,7 +179,7 @@ impl Engine {
                 counters.count(Counter::Joined);
                 outbound
             }
-            None => upstream.launch(&question, now, counters, out)?,
+            None => upstream.launch(&question, &mut Context { now, out, counters })?,
         };
         clients.pending_queries[index].scope = scope;
         Some(outbound)

@@ -3,6 +3,7 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
+use crate::context::Context;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::interface::Outbox;
@@ -49,7 +50,8 @@ impl Engine {
             let is_wanted = kind == EntryKind::Reply || self.cache.claim_refresh(&question, group, now);
             if is_wanted && self.upstream.outbound_queries.find(&question).is_none() {
                 self.counters.count(Counter::Refreshed);
-                let _ = self.upstream.launch(&question, now, &mut self.counters, out);
+                let _ =
+                    self.upstream.launch(&question, &mut Context { now, out, counters: &mut self.counters });
             }
         }
     }
