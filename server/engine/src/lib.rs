@@ -14,13 +14,13 @@
 //! rpz                                  response policy zones
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
+//! context                              what every step gets: time, output, counters
 //! interface                            Client, Link, Machine, Outbox
 //! packet_cache_entry                   an answer that all clients get, for a packet cache
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
 //! message                              meaning of one message: question, CNAME chain, kind of reply, EDNS options
 //! reasons                              what is decided about a query; each reason has its counter
-//! context                              what every step gets: time, output, counters
 //! limits    counters
 //! base                                 slab, timer wheel, hashes, random numbers, tables, time
 //! ```

@@ -96,7 +96,7 @@ impl Machine for Engine {
         while let Some(outbound) = resolver.upstream.pop_due(now) {
             resolver.on_timer(outbound, cx);
         }
-        resolver.upstream.maintain(now, cx.counters, cx.out)
+        resolver.upstream.maintain(cx)
     }
 }
 
@@ -231,18 +231,18 @@ impl Resolver {
     // another server if it is no answer), `complete` (store it), and then for each pending query the loop.
     fn on_reply(&mut self, via: Link, bytes: &mut [u8], cx: &mut Context<'_, impl Outbox>) {
         let upstream = &mut self.upstream;
-        if !upstream.may_be_reply(via, bytes, cx.now, cx.counters) {
+        if !upstream.may_be_reply(via, bytes, cx) {
             return;
         }
         let parsed = Message::parse(bytes);
         let Ok(message) = &parsed else {
-            let received = upstream.receive_bare(via, bytes, cx.now, cx.counters, cx.out);
+            let received = upstream.receive_bare(via, bytes, cx);
             if let Received::Failed(outbound) = received {
                 self.complete(outbound, None, cx);
             }
             return;
         };
-        let received = upstream.receive(via, message, cx.now, cx.counters, cx.out);
+        let received = upstream.receive(via, message, cx);
         if received == Received::Nothing {
             return;
         }
@@ -283,14 +283,14 @@ impl Resolver {
 
     //= RFC 7858 section 3.4: requirement 75
     fn on_link_failure(&mut self, via: Link, reason: Unreachable, cx: &mut Context<'_, impl Outbox>) {
-        let Some(mut failed) = self.upstream.fail_link(via, reason, cx.now, cx.counters) else { return };
+        let Some(mut failed) = self.upstream.fail_link(via, reason, cx) else { return };
         if let Unreachable::Untrusted(reason) = reason {
             return self.fail_untrusted(failed, reason, cx);
         }
         // Every question whose current attempt used the link is asked again at once, over another server if possible.
         while let Some(outbound) = self.upstream.next_stranded(&mut failed) {
             cx.out.trace(Subject::OutboundQuery(outbound), || TraceEvent::LinkFailed);
-            if self.upstream.reconnect(outbound, &failed.lost, cx.now, cx.counters) == Reconnect::Later {
+            if self.upstream.reconnect(outbound, &failed.lost, cx) == Reconnect::Later {
                 self.ask_a_before_retry(outbound, cx);
             } else {
                 self.retry(outbound, cx);
@@ -330,9 +330,9 @@ impl Resolver {
         }
         let is_crowded = self.clients.pending_queries.is_crowded();
         if due.repetition {
-            self.upstream.repeat(outbound, is_crowded, cx.now, cx.counters, cx.out);
+            self.upstream.repeat(outbound, is_crowded, cx);
         }
-        match self.upstream.on_attempt_deadline(outbound, is_crowded, cx.now, cx.counters) {
+        match self.upstream.on_attempt_deadline(outbound, is_crowded, cx) {
             AttemptDeadline::NotYet => {}
             AttemptDeadline::WaitUntil(until) => {
                 self.ask_a_before_retry(outbound, cx);
@@ -353,12 +353,12 @@ impl Resolver {
 
     /// Makes the next attempt of a question whose current attempt is over, or ends the question as failed.
     fn retry(&mut self, outbound: Index, cx: &mut Context<'_, impl Outbox>) {
-        match self.upstream.next_attempt(outbound, cx.now, cx.counters, cx.out) {
+        match self.upstream.next_attempt(outbound, cx) {
             NextAttempt::Wait => {}
             NextAttempt::Failed => self.complete(outbound, None, cx),
             NextAttempt::Send => {
                 self.ask_a_before_retry(outbound, cx);
-                self.upstream.send(outbound, cx.now, cx.counters, cx.out);
+                self.upstream.send(outbound, cx);
                 if join::is_silence_synthesized(&self.settings.dns64, &self.upstream, outbound) {
                     self.upstream.plan_repetition(outbound, cx.now);
                 }

@@ -11,12 +11,12 @@ use std::path::Path;
 const LAYERS: &[&[&str]] = &[
     &["base"],
     &["limits", "counters"],
-    &["context"],
     &["reasons"],
     &["message"],
     &["dns64"],
     &["trace", "packet_cache_entry"],
     &["interface"],
+    &["context"],
     &["answer", "upstream"],
     &["cache", "local"],
     &["rpz"],

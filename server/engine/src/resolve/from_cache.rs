@@ -236,7 +236,7 @@ impl CacheParts<'_> {
             let is_wanted = kind == EntryKind::Reply || cache.claim_refresh(&question, group, cx.now);
             if is_wanted && upstream.outbound_queries.find(&question).is_none() {
                 cx.counters.count(Counter::Refreshed);
-                let _ = upstream.launch(&question, cx.now, cx.counters, cx.out);
+                let _ = upstream.launch(&question, cx);
             }
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn join_or_launch(
             cx.counters.count(Counter::Joined);
             Some(outbound)
         }
-        None => upstream.launch(question, cx.now, cx.counters, cx.out),
+        None => upstream.launch(question, cx),
     }
 }
 
