@@ -59,6 +59,7 @@ impl Resolver {
     /// # Errors
     ///
     /// The limit that applies to the query, which is not resolved then.
+    #[inline(always)]
     pub(crate) fn begin(
         &mut self,
         query: &mut NewQuery<'_>,
@@ -81,7 +82,6 @@ impl Resolver {
             }
             CacheLookup::Unfit | CacheLookup::Absent => {}
         }
-        let query_flags = query.question.query_flags;
         let scope = self.upstream.drop_subnet_if_crowded(&mut query.question, cx.counters);
         let NewQuery { from, params, ref question, stage } = *query;
         // A retransmission gets the answer to the first query.
@@ -101,7 +101,7 @@ impl Resolver {
         let admitted = self.clients.admit(from, (key, place.quota), cx.now, useful_until);
         let pending = admitted.ok_or(Limit::RefusedPending)?;
         cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::Admitted);
-        self.clients.pending_queries[pending].fill(params, stage, query_flags, question.hash, scope);
+        self.clients.pending_queries[pending].fill(params, stage, question, scope);
         let has_room = alias.is_none_or(|alias| self.clients.begin_at(pending, question.name, alias.reply));
         let progress = match has_room {
             true => match self.look_up_here(pending, cached != CacheLookup::Absent, cx) {
@@ -179,15 +179,23 @@ impl Resolver {
         self.upstream.park_or_free(index, reply);
     }
 
-    /// The loop: as long as the current question of a pending query has its outcome here, takes the next step. A resolution takes fewer steps
-    /// than [`STEPS`]; one that takes as many has no end, and its client gets SERVFAIL.
-    pub(crate) fn drive(
+    /// The loop: as long as the current question of a pending query has its outcome here, takes the next step.
+    #[inline]
+    pub(crate) fn drive(&mut self, pending: Index, progress: Progress, cx: &mut Context<'_, impl Outbox>) {
+        if !matches!(progress, Progress::Waits | Progress::Ended) {
+            self.take_steps(pending, progress, STEPS, cx);
+        }
+    }
+
+    /// Takes at most `room` steps. A resolution takes fewer than [`STEPS`]; one that takes as many has no end, and its client gets SERVFAIL.
+    fn take_steps(
         &mut self,
         pending: Index,
         mut progress: Progress,
+        room: usize,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        for _ in 0..STEPS {
+        for _ in 0..room {
             progress = match progress {
                 Progress::Found(found) => self.step_with(pending, found, cx),
                 Progress::FoundSilence => {
@@ -335,8 +343,8 @@ impl Resolver {
         cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::AnswerIs(reason));
     }
 
-    /// Looks up the current question of a pending query. This is the lookup order of the engine: local data, special-use names, RPZ, cache,
-    /// questions in flight, upstreams.
+    /// Looks up the current question of a pending query. This is the lookup order of the engine: special-use names behind an alias, local data, RPZ,
+    /// cache, questions in flight, upstreams.
     fn look_up(&mut self, pending: Index, cx: &mut Context<'_, impl Outbox>) -> Progress {
         match self.look_up_here(pending, true, cx) {
             Some(progress) => progress,
@@ -652,3 +660,7 @@ fn trace_addresses(
         negative_ttl,
     });
 }
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

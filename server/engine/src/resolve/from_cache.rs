@@ -211,14 +211,12 @@ impl CacheParts<'_> {
         }
         let state = &clients.pending_queries[pending];
         let qtype = state.current_type();
-        if (is_due || is_asked)
+        let is_refreshed = (is_due || is_asked)
             && state.chase == NONE
             && !settings.local_data.has_name(state.name())
-            && upstream.outbound_queries.find(&clients.upstream_question(pending, qtype)).is_none()
-            // No pending query is attached: the reply goes to the cache.
-            && join::ask(clients, upstream, pending, qtype, cx).is_some()
-            && is_due
-        {
+            && upstream.outbound_queries.find(&clients.upstream_question(pending, qtype)).is_none();
+        // No pending query is attached: the reply goes to the cache.
+        if is_refreshed && join::ask(clients, upstream, pending, qtype, cx).is_some() && is_due {
             cx.counters.count(Counter::Refreshed);
         }
         Some(progress)

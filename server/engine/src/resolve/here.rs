@@ -14,10 +14,11 @@ use crate::message::question::QUESTION;
 use crate::message::reply::{Outcome, is_bogus};
 use crate::reasons::PolicyAction;
 use crate::resolve::progress::{Found, Progress};
-use crate::resolve::rpz::{self, Compared, Decided};
+use crate::resolve::rpz::{self, Compared};
 use crate::resolve::steps::Origin;
 use crate::resolve::write::End;
 use crate::resolve::{divert, join};
+use crate::rpz::response::Decided;
 use crate::rpz::table::{NO_RULE_YET, PASSTHRU};
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
@@ -164,7 +165,7 @@ impl Here<'_> {
             PolicyAction::TcpOnly => Progress::Ends(End::TcpOnly),
             _ => {
                 let denial = self.write(pending, Origin::Denial, |settings, question, frame| {
-                    settings.rpz.denial(decided.rule, question, decided.from, &settings.dns64.arpa, frame)
+                    settings.rpz.denial(decided, question, &settings.dns64.arpa, frame)
                 });
                 denial.unwrap_or(BLOCKED)
             }

@@ -14,7 +14,7 @@ use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 use crate::reasons::{PassReason, PolicyAction};
 use crate::resolve::steps::{Origin, follows_to_the_end, ignores_real};
-use crate::rpz::response::RewritePoint;
+use crate::rpz::response::{Decided, RewritePoint};
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, ResponsePolicy, RuleMatch};
 use crate::settings::Settings;
 use crate::trace::{RuleSource, Subject, TraceEvent};
@@ -26,12 +26,6 @@ pub(crate) struct Compared<'o, 'm, 'a> {
     pub(crate) outcome: &'o Outcome<'m, 'a>,
     /// True if the reply is not cut off at an alias, so it says whether the A lookup follows.
     pub(crate) is_whole: bool,
-}
-
-/// A rule that decides, and the part of the reply that led to it, if a reply did.
-pub(crate) struct Decided<'m, 'a> {
-    pub(crate) rule: u32,
-    pub(crate) from: Option<RewritePoint<'m, 'a>>,
 }
 
 /// True if a rule of a response policy zone may still decide about a pending query.

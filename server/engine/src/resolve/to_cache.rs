@@ -10,6 +10,7 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
+use crate::cache::store::StoredSynthesis;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::config::is_excluded;
@@ -51,15 +52,13 @@ impl CacheParts<'_> {
         if lacks_dnssec_records || !is_of_group || !cache.is_cacheable(&outbound.question()) {
             return Served::AsItIs;
         }
-        let predates_flush = upstream.outbound_queries.predates_flush(index);
         let reply = match *outcome {
             Outcome::Reply(message, chain) if !is_no_answer(&message) => {
-                if settings.cache.is_out_of_range(message) {
-                    let parts = CacheParts { settings, clients, upstream, cache, frames };
+                let parts = CacheParts { settings, clients, upstream, cache, frames };
+                if parts.settings.cache.is_out_of_range(message) {
                     return parts.store_clamped(index, message, cx);
                 }
-                let question = outbound.question();
-                cache.store_reply(&question, outbound.group, message, chain, predates_flush, cx.now);
+                parts.store_reply(index, chain, cx.now);
                 return Served::AsItIs;
             }
             Outcome::Reply(message, _) => Some(message),
@@ -74,30 +73,38 @@ impl CacheParts<'_> {
             let length = write_usable(cache, usable, &mut frame, cx.now);
             return Served::Instead(frame, length);
         }
-        if !predates_flush {
+        if !upstream.outbound_queries.predates_flush(index) {
             let outbound = &upstream.outbound_queries[index];
             cache.store_failure(&outbound.question(), outbound.group, reply, cx.now);
         }
         Served::AsItIs
     }
 
+    /// Stores a reply, in which this chain was followed. A reply to a question that was asked before a flush may hold the data that were
+    /// flushed.
+    #[inline]
+    fn store_reply(self, index: Index, chain: &Chain<'_>, now: Instant) {
+        let CacheParts { upstream, cache, .. } = self;
+        let outbound = &upstream.outbound_queries[index];
+        if upstream.outbound_queries.predates_flush(index) {
+            return cache.expire_early(&outbound.question(), outbound.group);
+        }
+        cache.store_reply(&outbound.question(), outbound.group, chain, now);
+    }
+
     /// Stores a reply that has TTLs out of the configured range.
     fn store_clamped(self, index: Index, message: &Message<'_>, cx: &mut Context<'_, impl Outbox>) -> Served {
-        let CacheParts { settings, upstream, cache, frames, .. } = self;
-        let (mut frame, length) = (frames.take(), message.bytes().len());
+        let (mut frame, length) = (self.frames.take(), message.bytes().len());
         frame[..length].copy_from_slice(message.bytes());
-        settings.cache.clamp(message, &mut frame[..length]);
+        self.settings.cache.clamp(message, &mut frame[..length]);
         let Ok(clamped) = Message::parse(&frame[..length]) else {
             // A name overlapped a TTL. The pending queries go on waiting, as after any malformed reply.
             cx.counters.count(Counter::DroppedMalformedReply);
-            frames.give(frame);
+            self.frames.give(frame);
             return Served::Nothing;
         };
         let chain = Chain::follow(&clamped);
-        let outbound = &upstream.outbound_queries[index];
-        let (question, predates_flush) =
-            (outbound.question(), upstream.outbound_queries.predates_flush(index));
-        cache.store_reply(&question, outbound.group, &clamped, &chain, predates_flush, cx.now);
+        self.store_reply(index, &chain, cx.now);
         Served::Instead(frame, length)
     }
 
@@ -171,7 +178,8 @@ impl CacheParts<'_> {
             };
             let question = state.own_question();
             let group = self.upstream.servers.group_number(question.forward_key());
-            self.cache.store_synthesis(&question, group, &frame[..length], reason, omitted, now);
+            let synthesis = StoredSynthesis { bytes: &frame[..length], reason, omitted };
+            self.cache.store_synthesis(&question, group, &synthesis, now);
         }
         self.frames.give(frame);
     }
