@@ -67,17 +67,18 @@ impl Engine {
         let is_match = |entry: &Entry<'_>| {
             wire::eq_ignore_case(entry.name(), name)
                 && qtype.is_none_or(|qtype| entry.qtype() == qtype)
-                && (entry.kind() == EntryKind::Reply || entry.valid_for_dns64() == self.cache.generation)
+                && (entry.kind() == EntryKind::Reply
+                    || entry.valid_for_dns64() == self.resolver.cache.generation)
         };
-        let entries = &self.cache.entries;
-        let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
+        let entries = &self.resolver.cache.entries;
+        let buckets = entries.buckets_of_name(self.resolver.key.hash(name)).into_iter();
         let found = buckets.flat_map(|bucket| entries.entries(bucket)).filter(is_match);
         found.map(|entry| cached_entry(&entry, self.asked_forwarders(&entry), now)).collect()
     }
 
     /// The forwarders that an entry came from.
     fn asked_forwarders(&self, entry: &Entry<'_>) -> AskedForwarders {
-        match self.upstream.servers.zone_of(entry.group()) {
+        match self.resolver.upstream.servers.zone_of(entry.group()) {
             Some((_, true)) => AskedForwarders::Default,
             Some((zone, false)) => AskedForwarders::Zone(zone.into()),
             None => AskedForwarders::Replaced,
@@ -92,15 +93,15 @@ impl Engine {
         }
         self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CLEARED_BUCKETS);
-        (self.cache.entries.clear_buckets(buckets), next)
+        (self.resolver.cache.entries.clear_buckets(buckets), next)
     }
 
     /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
         self.end_packet_cache_entries();
-        let entries = &mut self.cache.entries;
-        let buckets = entries.buckets_of_name(self.key.hash(name)).into_iter();
+        let entries = &mut self.resolver.cache.entries;
+        let buckets = entries.buckets_of_name(self.resolver.key.hash(name)).into_iter();
         buckets
             .map(|bucket| entries.remove_in(bucket, |entry| wire::eq_ignore_case(entry.name(), name)))
             .sum()
@@ -116,14 +117,14 @@ impl Engine {
         // In each step, as a packet cache may have got an entry of a later one meanwhile.
         self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CHECKED_BUCKETS);
-        let entries = &mut self.cache.entries;
+        let entries = &mut self.resolver.cache.entries;
         let remove = |bucket| entries.remove_in(bucket, |entry| wire::is_at_or_below(entry.name(), name));
         (buckets.map(remove).sum(), next)
     }
 
     /// Buckets of one step of a walk over all of them, and the next step, if there is one.
     fn buckets_of_step(&self, step: usize, length: usize) -> (Range<usize>, Option<usize>) {
-        let buckets = self.cache.entries.buckets();
+        let buckets = self.resolver.cache.entries.buckets();
         let from = step.saturating_mul(length).min(buckets);
         let to = (from + length).min(buckets);
         (from..to, (to < buckets).then(|| step + 1))
@@ -132,8 +133,8 @@ impl Engine {
     /// Begins a new flush epoch: replies to queries sent before a flush are not cached, whatever their name is, as they may hold
     /// the data that were flushed.
     fn bump_flush_epoch(&mut self) {
-        self.upstream.outbound_queries.flush_epoch =
-            self.upstream.outbound_queries.flush_epoch.wrapping_add(1);
+        self.resolver.upstream.outbound_queries.flush_epoch =
+            self.resolver.upstream.outbound_queries.flush_epoch.wrapping_add(1);
     }
 }
 

@@ -31,6 +31,12 @@ use core::net::SocketAddr;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
+    pub(crate) resolver: Resolver,
+    pub(crate) counters: Counters,
+}
+
+/// The parts of the engine. The counters stand beside them, as every step gets them in its [`Context`](crate::context::Context).
+pub(crate) struct Resolver {
     pub(crate) settings: Settings,
     pub(crate) clients: Clients,
     pub(crate) upstream: Upstream,
@@ -39,7 +45,6 @@ pub struct Engine {
     pub(crate) frames: FramePool,
     /// Answers that the next clients of the same reply may get, too.
     pub(crate) answer_memo: AnswerMemo,
-    pub(crate) counters: Counters,
     /// Key of the hash over names.
     pub(crate) key: HashKey,
     /// The entries of packet caches.
@@ -56,67 +61,62 @@ impl Engine {
         // Two lookups for every client query, and a probe for every server.
         let outbound_queries = 2 * capacity.pending + 2 * crate::limits::UPSTREAMS;
         let parameters = settings.upstream_parameters();
-        Engine {
+        let upstream =
+            Upstream::new(&settings.upstream, parameters, outbound_queries, key, cookie_secret, random);
+        let resolver = Resolver {
             clients,
-            upstream: Upstream::new(
-                &settings.upstream,
-                parameters,
-                outbound_queries,
-                key,
-                cookie_secret,
-                random,
-            ),
+            upstream,
             cache: MessageCache::new(capacity.cache, settings.cache.clone(), key),
             frames: FramePool::new(crate::limits::MESSAGE),
             answer_memo: AnswerMemo::new(),
-            counters: Counters::default(),
             key,
             packet_cache: PacketCacheSource::new(&settings),
             settings,
-        }
+        };
+        Engine { resolver, counters: Counters::default() }
     }
 
     /// Applies other settings. Questions in flight go on; their answers follow the new settings. Returns the former settings: local
     /// data and response policy zones may have millions of allocations, which the caller should not free on a worker.
     pub fn configure(&mut self, settings: Settings) -> Settings {
-        self.upstream.configure(&settings.upstream, settings.upstream_parameters());
-        self.cache.configure(settings.cache.clone());
-        self.clients.configure(client_limits(&settings));
-        self.packet_cache = PacketCacheSource::new(&settings);
-        core::mem::replace(&mut self.settings, settings)
+        self.resolver.upstream.configure(&settings.upstream, settings.upstream_parameters());
+        self.resolver.cache.configure(settings.cache.clone());
+        self.resolver.clients.configure(client_limits(&settings));
+        self.resolver.packet_cache = PacketCacheSource::new(&settings);
+        core::mem::replace(&mut self.resolver.settings, settings)
     }
 
     /// Asks no more questions over the links that are open now: other links leave from other addresses or ports. Questions in flight
     /// go on.
     pub fn retire_links(&mut self) {
-        self.upstream.retire_links();
+        self.resolver.upstream.retire_links();
     }
 
     /// Changes only the networks of clients that are served.
     pub fn set_allow(&mut self, allow: Networks) {
-        self.settings.allow = allow;
+        self.resolver.settings.allow = allow;
         self.end_packet_cache_entries();
     }
 
     /// Ends the entries of packet caches.
     pub(crate) fn end_packet_cache_entries(&mut self) {
-        self.packet_cache.end_entries(&self.settings);
+        self.resolver.packet_cache.end_entries(&self.resolver.settings);
     }
 
     /// Sets the number of workers that share the rate limit of a client network (`queries_per_client`).
     pub fn share_limits(&mut self, workers: usize) {
-        self.clients.rate_limiter.share(u32::try_from(workers).unwrap_or(u32::MAX));
+        self.resolver.clients.rate_limiter.share(u32::try_from(workers).unwrap_or(u32::MAX));
     }
 
     /// Sets the time of day, as time since 1970, for the timestamps of cookies: at start, and whenever that clock may have been
     /// set.
     pub fn set_unix_time(&mut self, now: Instant, unix: Span) {
-        self.clients.clock = Clock::set(now, unix);
+        self.resolver.clients.clock = Clock::set(now, unix);
     }
 
     /// The settings in force.
     pub fn settings(&self) -> &Settings {
-        &self.settings
+        &self.resolver.settings
     }
 
     /// The counters.
@@ -126,52 +126,52 @@ impl Engine {
 
     /// The upstream servers that the configuration names.
     pub fn servers(&self) -> impl Iterator<Item = &crate::upstream::server::Server> {
-        self.upstream.servers.list.iter().filter(|server| server.configured)
+        self.resolver.upstream.servers.list.iter().filter(|server| server.configured)
     }
 
     /// Returns the refused clients since the last call.
     pub fn take_refused_clients(&mut self) -> RefusedClients {
-        core::mem::take(&mut self.clients.refused)
+        core::mem::take(&mut self.resolver.clients.refused)
     }
 
     /// Returns the client queries since the last call that servers did not answer, by the addresses of the servers of a zone.
     pub fn take_unanswered(&mut self) -> Vec<(Vec<SocketAddr>, Unanswered)> {
-        self.upstream.servers.take_unanswered()
+        self.resolver.upstream.servers.take_unanswered()
     }
 
     /// Time of day at `now`, as time since 1970.
     pub fn unix_time(&self, now: Instant) -> Span {
-        self.clients.clock.unix(now)
+        self.resolver.clients.clock.unix(now)
     }
 
     /// Open links, with the upstream and the transport of each.
     pub(crate) fn links(&self) -> impl Iterator<Item = (Link, SocketAddr, Transport)> {
-        self.upstream.addresses_of_links()
+        self.resolver.upstream.addresses_of_links()
     }
 
     /// Number of client queries that wait for an upstream.
     pub fn pending(&self) -> usize {
-        self.clients.pending_queries.len()
+        self.resolver.clients.pending_queries.len()
     }
 
     /// Number of questions in flight to upstreams.
     pub fn outbound_queries(&self) -> usize {
-        self.upstream.outbound_queries.slab.len()
+        self.resolver.upstream.outbound_queries.slab.len()
     }
 
     /// Number of client queries that chase a CNAME over several replies.
     pub fn chases(&self) -> usize {
-        self.clients.chases.len()
+        self.resolver.clients.chases.len()
     }
 
     /// Octets that the cache uses, and number of its entries.
     pub fn cached(&self) -> (usize, usize) {
-        (self.cache.entries.octets(), self.cache.entries.len())
+        (self.resolver.cache.entries.octets(), self.resolver.cache.entries.len())
     }
 
     /// Number of open links to upstreams.
     pub fn open_links(&self) -> usize {
-        self.upstream.open_links()
+        self.resolver.upstream.open_links()
     }
 }
 

@@ -8,14 +8,15 @@
 //! observed                             an engine with an observer of its messages and events
 //! explain                              the reasons for one answer, of an engine of its own
 //! machine                              the three inputs: query, reply, time
-//! query                                a client's query: check, classify, admit, begin
-//! resolve   cache_control              what happens to an admitted query; methods of Engine stand from here on upwards only
+//! query                                checks of a client's query
+//! resolve   cache_control              what happens to a query; `resolve/driver.rs` has the loop
 //! engine                               struct Engine: its parts and settings
 //! packet_cache                         answers that others give in front of the engine
 //! client    settings                   who asks, how much, how the response leaves
 //! rpz                                  response policy zones
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
+//! context                              what every step gets: time, output, counters
 //! interface                            Client, Link, Outbox
 //! trace                                events, told to `explain` and to observers
 //! dns64                                RFC 6147 and RFC 6052: rules, decision, embedding
@@ -25,7 +26,7 @@
 //! base                                 slab, timer wheel, hashes, random numbers, tables, time
 //! ```
 //!
-//! Read `machine.rs` first, then `query.rs` for a query and `resolve/completion.rs` for a reply.
+//! Read `machine.rs` first (the inputs), then `resolve/driver.rs` (the way of a query).
 #![forbid(unsafe_code)]
 
 pub mod answer;
@@ -33,6 +34,7 @@ pub mod base;
 pub mod cache;
 pub mod cache_control;
 mod client;
+mod context;
 pub mod counters;
 pub mod dns64;
 mod engine;

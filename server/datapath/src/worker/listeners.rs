@@ -3,8 +3,8 @@
 
 use crate::counters::{Counter, Counters};
 use crate::limits::{BATCH, LAST_BATCHES};
-use crate::listen::popular_names::ChangedList;
 use crate::listen::listener::start_reading;
+use crate::listen::popular_names::ChangedList;
 use crate::listen::steering;
 use crate::overload::queue_age::BatchTime;
 use crate::worker::event_loop::{EventLoop, Worker};

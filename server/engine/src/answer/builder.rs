@@ -139,7 +139,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
     /// Copies the aliases from the earlier replies of a CNAME chase, whose last name the final reply is about.
     pub fn lead(&mut self, before: &'m [Vec<u8>]) {
         for bytes in before {
-            // Replies of a chase: see `Engine::chase_cname`.
+            // Replies of a chase: see `Clients::follow_alias`.
             let Ok(message) = Message::parse(bytes) else { return self.fail() };
             let chain = Chain::follow(&message);
             for record in message.records(Section::Answer) {

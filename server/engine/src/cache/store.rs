@@ -45,6 +45,16 @@ pub(crate) struct MessageCache {
     ttls: Box<[u16; REPLY_RECORDS]>,
 }
 
+/// A synthesized answer to store.
+pub struct StoredSynthesis<'s> {
+    /// The message.
+    pub bytes: &'s [u8],
+    /// Its reason.
+    pub reason: AnswerReason,
+    /// Packed numbers of addresses that it leaves out.
+    pub omitted: u32,
+}
+
 impl MessageCache {
     /// Creates a cache of `octets`; 0 turns it off. `key` hashes names as the rest of the engine does.
     pub fn new(octets: usize, caching: Caching, key: HashKey) -> MessageCache {
@@ -66,6 +76,12 @@ impl MessageCache {
     #[inline]
     pub fn is_off(&self) -> bool {
         self.entries.is_off()
+    }
+
+    /// Time for which expired data may be used.
+    #[inline]
+    pub fn stale(&self) -> Span {
+        self.caching.stale
     }
 
     /// True if the cache may answer a question, or store its reply: class IN, and RD is set. A query with RD=0 asks for data
@@ -114,20 +130,10 @@ impl MessageCache {
         place.is_some_and(|place| self.entries.entry(place).expires() > now)
     }
 
-    /// Stores the reply to a question, if it may be cached. `predates_flush`: the question was asked upstream before a flush,
-    /// so its reply may hold the data that were flushed.
-    pub fn store_reply(
-        &mut self,
-        question: &Question<'_>,
-        group: u32,
-        message: &Message<'_>,
-        chain: &Chain<'_>,
-        predates_flush: bool,
-        now: Instant,
-    ) {
-        let lifetime = lifetime(message, chain, &self.caching);
-        let Some((lifetime_secs, is_negative)) = lifetime.filter(|_| !predates_flush) else {
-            // RFC 8767 section 4: the reply has refreshed the entry, although it is not cached itself.
+    /// Stores the reply to a question, in which this chain was followed, if it may be cached.
+    pub fn store_reply(&mut self, question: &Question<'_>, group: u32, chain: &Chain<'_>, now: Instant) {
+        let message = chain.message();
+        let Some((lifetime_secs, is_negative)) = lifetime(message, chain, &self.caching) else {
             return self.expire_early(question, group);
         };
         let meta = EntryMeta {
@@ -141,21 +147,20 @@ impl MessageCache {
             reason: None,
             failures: 0,
         };
-        self.store_message(question, group, message, chain, &meta, now);
+        self.store_message(question, group, chain, &meta);
     }
 
     /// Stores a reply as it would be forwarded to a requestor without limits: without OPT, and without records off the chain. Octets of the
     /// reply are stored unchanged only if no name runs through TTLs or other octets that will change.
     /// AD is that of the upstream; for each query that uses the entry, it is decided whether AD is trusted.
-    fn store_message(
-        &mut self,
-        question: &Question<'_>,
-        group: u32,
-        message: &Message<'_>,
-        chain: &Chain<'_>,
-        meta: &EntryMeta,
-        now: Instant,
-    ) {
+    fn store_message(&mut self, question: &Question<'_>, group: u32, chain: &Chain<'_>, meta: &EntryMeta) {
+        // The cached synthesis was made of an older A or AAAA reply. It is looked for first: right behind the write of an entry, a read of its
+        // whole bucket would wait for that write to leave the processor's store buffer.
+        if meta.marks & FAILURE == 0 {
+            self.remove_synthesis(question, group);
+        }
+        let key = self.key(question, question.qtype, EntryKind::Reply, group);
+        let message = chain.message();
         let params =
             ResponseParams { flags: Flags::AD, ..unlimited_params(question.query_flags, message.question()) };
         let forwarded = ForwardedReply { message, chain, trusted: true, exclude: None, before: &[] };
@@ -167,7 +172,7 @@ impl MessageCache {
             header::set_flags(&mut body.header, params.flags(message.rcode(), secure));
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(&mut body.header, others as u16);
-            return self.store_body(question, group, message, body, meta, now);
+            return self.put(&key, meta, message, body);
         }
         let mut frame = self.frames.take();
         let written = forward_anew(&mut frame, &params, &forwarded);
@@ -176,15 +181,15 @@ impl MessageCache {
             && let Ok(written) = Message::parse(&frame[..written.len])
             && let Some(body) = without_opt(&written)
         {
-            self.store_body(question, group, &written, body, meta, now);
+            self.put(&key, meta, &written, body);
         } else {
             self.expire_early(question, group);
         }
         self.frames.give(frame);
     }
 
-    /// Removes the reply to a question, and the synthesis that was made of it.
-    fn expire_early(&mut self, question: &Question<'_>, group: u32) {
+    /// Removes the reply to a question, and the synthesis that was made of it, as a newer reply may not be cached (RFC 8767 section 4).
+    pub fn expire_early(&mut self, question: &Question<'_>, group: u32) {
         self.entries.remove(&self.key(question, question.qtype, EntryKind::Reply, group));
         self.remove_synthesis(question, group);
     }
@@ -196,34 +201,8 @@ impl MessageCache {
         }
     }
 
-    /// Stores a message whose records stand as in `records`, but for OPT.
-    fn store_body(
-        &mut self,
-        question: &Question<'_>,
-        group: u32,
-        records: &Message<'_>,
-        body: EntryMessage<'_>,
-        meta: &EntryMeta,
-        now: Instant,
-    ) {
-        // The cached synthesis was made of an older A or AAAA reply. It is looked for first: right behind the write of an entry, a read of its
-        // whole bucket would wait for that write to leave the processor's store buffer.
-        if meta.marks & FAILURE == 0 {
-            self.remove_synthesis(question, group);
-        }
-        let key = self.key(question, question.qtype, EntryKind::Reply, group);
-        self.put(&key, meta, records, body, now);
-    }
-
     /// Writes an entry with the offsets of its TTLs, which are those in `records`.
-    fn put(
-        &mut self,
-        key: &CacheKey<'_>,
-        meta: &EntryMeta,
-        records: &Message<'_>,
-        body: EntryMessage<'_>,
-        now: Instant,
-    ) {
+    fn put(&mut self, key: &CacheKey<'_>, meta: &EntryMeta, records: &Message<'_>, body: EntryMessage<'_>) {
         let mut count = 0;
         for section in [Section::Answer, Section::Authority, Section::Additional] {
             for record in records.records(section).filter(|record| record.rtype != Type::OPT) {
@@ -235,7 +214,7 @@ impl MessageCache {
                 count += 1;
             }
         }
-        self.entries.put(now, key, meta, &self.ttls[..count], body);
+        self.entries.put(meta.stored, key, meta, &self.ttls[..count], body);
     }
 
     /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an
@@ -273,7 +252,7 @@ impl MessageCache {
         };
         match reply {
             Some(message) if message.rcode().0 <= 15 => {
-                self.store_message(question, group, message, &Chain::follow(message), &meta, now);
+                self.store_message(question, group, &Chain::follow(message), &meta);
             }
             // An extended RCODE is about this one exchange.
             Some(_) => {}
@@ -310,17 +289,15 @@ impl MessageCache {
         }
     }
 
-    /// Stores the synthesized answer to a question, as every client without special rules gets it. `omitted`: the packed numbers
-    /// of addresses that it leaves out.
+    /// Stores the synthesized answer to a question, as every client without special rules gets it.
     pub fn store_synthesis(
         &mut self,
         question: &Question<'_>,
         group: u32,
-        bytes: &[u8],
-        reason: AnswerReason,
-        omitted: u32,
+        synthesis: &StoredSynthesis<'_>,
         now: Instant,
     ) {
+        let StoredSynthesis { bytes, reason, omitted } = *synthesis;
         let Ok(message) = Message::parse(bytes) else { return };
         let ttl = message.records(Section::Answer).map(|record| record.ttl).min().unwrap_or(0);
         if ttl == 0 {
@@ -343,7 +320,7 @@ impl MessageCache {
         };
         let key = self.key(question, question.qtype, EntryKind::Synthesis, group);
         if let Some(body) = without_opt(&message) {
-            self.put(&key, &meta, &message, body, now);
+            self.put(&key, &meta, &message, body);
         }
     }
 

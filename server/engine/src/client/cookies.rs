@@ -1,10 +1,10 @@
 //! Server cookies for clients (RFC 7873 section 5.2, RFC 9018): what the cookie of a query is worth.
 
 use crate::answer::params::ResponseParamsEdns;
-use crate::base::time::Instant;
 use crate::client::Clients;
-use crate::counters::{Counter, Counters};
-use crate::interface::Client;
+use crate::context::Context;
+use crate::counters::Counter;
+use crate::interface::{Client, Outbox};
 use crate::message::cookie::{Cookie, Cookies, MalformedCookie, first};
 use wire::{Opcode, Opt, header};
 
@@ -21,18 +21,17 @@ impl Clients {
         opt: &Opt<'_>,
         from: &Client,
         config: &Cookies,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Result<Option<Cookie>, MalformedCookie> {
         let Cookies { enabled, secrets } = config;
         if !enabled || first(opt).is_none() {
             return Ok(None);
         }
-        let cookie = Cookie::of_query(opt, from.address, secrets, self.clock.unix_secs(now));
+        let cookie = Cookie::of_query(opt, from.address, secrets, self.clock.unix_secs(cx.now));
         match cookie {
-            Ok(Some(cookie)) => counters.count(cookie.counter()),
+            Ok(Some(cookie)) => cx.counters.count(cookie.counter()),
             Ok(None) => {}
-            Err(_) => counters.count(Counter::CookieMalformed),
+            Err(_) => cx.counters.count(Counter::CookieMalformed),
         }
         cookie
     }
@@ -45,14 +44,13 @@ impl Clients {
         from: &Client,
         message: &[u8],
         config: &Cookies,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<(ResponseParamsEdns, Cookie)> {
         let opt = wire::sole_opt(message).filter(|opt| opt.version() == 0)?;
         if header::flags(message).opcode() != Opcode::QUERY {
             return None;
         }
-        let cookie = self.cookie_for(&opt, from, config, now, counters).ok()??;
+        let cookie = self.cookie_for(&opt, from, config, cx).ok()??;
         // Nothing but the cookie is told.
         Some((ResponseParamsEdns::of_query(&opt, from.transport, false), cookie))
     }

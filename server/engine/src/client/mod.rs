@@ -15,15 +15,17 @@ pub(crate) mod respond;
 use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::{Clock, Instant};
-use crate::client::chased::CnameChases;
+use crate::client::chased::{CnameChases, replies};
 use crate::client::pending_query::PendingQuery;
 use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::client::rate_limit::RateLimiter;
 use crate::client::refused::RefusedClients;
 use crate::counters::Counters;
 use crate::interface::Client;
-use crate::message::question::CurrentQuestion;
+use crate::message::question::{CurrentQuestion, Question};
 use crate::reasons::{CacheHit, Limit};
+use wire::header::{self, Flags};
+use wire::{Class, Type};
 
 /// Client side of the engine: the pending queries, and the limits of each client network.
 pub(crate) struct Clients {
@@ -207,6 +209,11 @@ impl Clients {
         a_outbound_query
     }
 
+    /// The replies that led a pending query to the name that it asks for now, in order.
+    pub fn replies(&self, pending: Index) -> &[Vec<u8>] {
+        replies(&self.chases, self.pending_queries[pending].chase)
+    }
+
     /// Starts the CNAME chase of a pending query that has none yet. None: its network has reached its limit of chases.
     pub fn start_chase(&mut self, pending: Index) -> Option<Index> {
         let key = self.quotas.key(self.pending_queries[pending].quota);
@@ -223,5 +230,23 @@ impl Clients {
             chase => &self.chases[chase].name,
         };
         CurrentQuestion { name, qtype: pending.current_type(), class: pending.qtype_and_class().1 }
+    }
+
+    /// Question of class IN that an upstream is asked for a pending query's current name.
+    #[inline]
+    pub fn upstream_question(&self, pending: Index, qtype: Type) -> Question<'_> {
+        let pending = &self.pending_queries[pending];
+        let (name, hash) = match pending.chase {
+            NONE => (pending.name(), pending.hash),
+            chase => (&self.chases[chase].name[..], self.chases[chase].hash),
+        };
+        let query_flags = pending.query_flags_for(qtype);
+        Question { name, hash, qtype, class: Class::IN, query_flags, subnet: pending.subnet.as_ref() }
+    }
+
+    /// True if every reply of a pending query's CNAME chase was secure: AD covers all records of an answer (RFC 4035 section
+    /// 3.2.3).
+    pub fn came_secure(&self, pending: Index) -> bool {
+        self.replies(pending).iter().all(|reply| header::flags(reply).contains(Flags::AD))
     }
 }

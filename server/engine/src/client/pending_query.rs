@@ -267,25 +267,19 @@ impl PendingQuery {
         *client_timer_expired = false;
     }
 
-    /// Fills in the query of a pending query. `hash`: that of the name asked; `scope`: that of the subnet that was left out.
+    /// Fills in the query of a pending query. `question`: with the name that is asked for, perhaps the target of an alias of ours; `scope`:
+    /// that of the subnet that was left out.
     #[inline]
-    pub fn fill(
-        &mut self,
-        params: &ResponseParams<'_>,
-        stage: Stage,
-        query_flags: QueryFlags,
-        hash: u64,
-        scope: u8,
-    ) {
+    pub fn fill(&mut self, params: &ResponseParams<'_>, stage: Stage, question: &Question<'_>, scope: u8) {
         self.id = params.id;
         self.flags = params.flags;
         self.edns = params.edns;
-        self.query_flags = query_flags;
+        self.query_flags = question.query_flags;
         self.subnet = params.subnet.copied();
         self.scope = scope;
         self.cookie = params.cookie.copied();
         self.stage = stage;
-        self.hash = hash;
+        self.hash = question.hash;
         self.question_len = params.question.len() as u16;
         self.question[..params.question.len()].copy_from_slice(params.question);
     }
@@ -371,14 +365,17 @@ mod tests {
     use crate::answer::params::unlimited_params;
     use crate::base::slab::Slab;
 
-    /// Has a query take a slot, as `Engine::begin` does.
+    /// Has a query take a slot, as `Resolver::begin` does.
     fn admit(pending_queries: &mut Slab<PendingQuery>) -> Index {
         let index = pending_queries.take().unwrap();
         let client = Client::udp("[2001:db8::1]:53".parse().unwrap());
         pending_queries[index].reset(&client, Instant(1), Instant(2), 3, 4);
         let question = b"\x03www\x07example\0\0\x1c\0\x01";
         let params = ResponseParams { id: 5, ..unlimited_params(QueryFlags::RD, question) };
-        pending_queries[index].fill(&params, Stage::Aaaa, QueryFlags::RD, 6, 0);
+        let (name, query_flags) = (&question[..question.len() - 4], QueryFlags::RD);
+        let asked =
+            Question { name, hash: 6, subnet: None, qtype: Type::AAAA, query_flags, class: Class::IN };
+        pending_queries[index].fill(&params, Stage::Aaaa, &asked, 0);
         index
     }
 

@@ -1,6 +1,6 @@
 //! Quotas of pending queries by client network (IPv6 /64, IPv4 /32) and, above the networks, by customer (`client-prefix`, the prefix
 //! that one customer has). When no slot is free, the largest customer gives way, and in it the largest network: its oldest query if that is
-//! late, and its newest one otherwise (`resolve/pending_queries.rs`). So a flood from one network or from one customer does not evict the queries
+//! late, and its newest one otherwise (`resolve/admission.rs`). So a flood from one network or from one customer does not evict the queries
 //! of others, and a customer of many small networks counts as what it is.
 //!
 //! Queries with a proven source address (TCP, a valid cookie) have entries of their own, so forged queries take nothing from

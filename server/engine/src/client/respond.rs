@@ -4,26 +4,24 @@ use crate::answer::builder::{Written, write_truncated};
 use crate::answer::params::ResponseParams;
 use crate::answer::stream_options;
 use crate::base::slab::{Index, Slab};
-use crate::base::time::Instant;
 use crate::client::pending_query::PendingQuery;
 use crate::client::rate_limit::{RateDecision, RateLimiter};
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Client, ClientTransport, Outbox};
 use crate::message::stream_options::StreamOptions;
 use crate::reasons::Limit;
 use crate::trace::{Subject, TraceEvent};
 use wire::Rcode;
 
-/// State that every response passes: counters, and the rate limit.
-pub(crate) struct ResponseContext<'e> {
-    /// Counters of the engine.
-    pub(crate) counters: &'e mut Counters,
+/// What every response passes: the rate limit, and what the server adds to it.
+pub(crate) struct Responder<'e> {
     /// Rate limits that apply to the response, if any.
     pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
-    /// Time of sending.
-    pub(crate) now: Instant,
     /// The server's identity, for clients that ask for it.
     pub(crate) identity: &'e [u8],
+    /// UDP payload size that the server advertises.
+    pub(crate) own_size: u16,
 }
 
 /// The counter of the queries over a transport, from clients of a family.
@@ -55,13 +53,14 @@ pub(crate) fn response_counter(rcode: Rcode) -> Counter {
 
 /// Sends a response and counts it, unless the response rate of the client's network is exceeded.
 pub(crate) fn send(
-    context: ResponseContext<'_>,
+    responder: Responder<'_>,
     client: &Client,
     params: &ResponseParams<'_>,
-    out: &mut impl Outbox,
+    cx: &mut Context<'_, impl Outbox>,
     write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
 ) {
-    let ResponseContext { counters, rate_limiter, now, identity } = context;
+    let Responder { rate_limiter, identity, .. } = responder;
+    let Context { now, out, counters } = cx;
     let mut written = None;
     let mut decision = RateDecision::Within;
     let sent = out.answer(client, params.limit, |frame| {
@@ -71,7 +70,7 @@ pub(crate) fn send(
             && client.transport.is_datagram()
             && !params.has_valid_cookie()
         {
-            decision = rate_limiter.response(now, client, params.question, done.rcode);
+            decision = rate_limiter.response(*now, client, params.question, done.rcode);
         }
         match decision {
             // Last of all, so that neither the cache nor the answers that are copied for other clients have these options.
@@ -114,24 +113,23 @@ pub(crate) fn send(
 
 /// Writes and sends the response to a pending query.
 pub(crate) fn respond(
+    responder: Responder<'_>,
     pending_queries: &Slab<PendingQuery>,
-    context: ResponseContext<'_>,
-    own_size: u16,
     index: Index,
-    out: &mut impl Outbox,
+    cx: &mut Context<'_, impl Outbox>,
     write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
 ) {
     let pending = &pending_queries[index];
     // Accumulated responses must not leave at once, for a victim (DNSBomb). Over TCP a client waits as long as its connection is
     // open.
-    if pending.client.transport.is_datagram() && context.now > pending.useful_until {
-        out.trace(Subject::PendingQuery(index), || TraceEvent::Limited(Limit::DroppedTooLate));
-        return context.counters.count(Limit::DroppedTooLate.counter());
+    if pending.client.transport.is_datagram() && cx.now > pending.useful_until {
+        cx.out.trace(Subject::PendingQuery(index), || TraceEvent::Limited(Limit::DroppedTooLate));
+        return cx.counters.count(Limit::DroppedTooLate.counter());
     }
-    let params = pending.params(own_size);
-    context.counters.duration(context.now - pending.arrived);
-    out.trace(Subject::PendingQuery(index), || TraceEvent::Responds);
-    send(context, &pending.client, &params, out, |frame, params| match &pending.policy_mark {
+    let params = pending.params(responder.own_size);
+    cx.counters.duration(cx.now - pending.arrived);
+    cx.out.trace(Subject::PendingQuery(index), || TraceEvent::Responds);
+    send(responder, &pending.client, &params, cx, |frame, params| match &pending.policy_mark {
         None => write(frame, params),
         Some(mark) => mark.write(frame, params, write),
     });

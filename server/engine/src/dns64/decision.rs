@@ -167,4 +167,4 @@ pub(crate) fn is_secure(message: &Message<'_>, dns64: &Dns64) -> bool {
 
 #[cfg(test)]
 #[path = "decision_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -213,7 +213,7 @@ const ROWS: &[Row] = &[
 ];
 
 /// Default configuration of the server for one network of clients: the well-known prefix, and the exclusions of section 5.1.4.
-fn configuration() -> Dns64 {
+pub(crate) fn configuration() -> Dns64 {
     let excluded = [Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), pref64::WELL_KNOWN.address()];
     Dns64 {
         prefixes: vec![pref64::WELL_KNOWN],

@@ -1,6 +1,6 @@
 //! Local answers: records and blocked names of the configuration, and special-use names.
 //!
-//! Nothing here knows pending queries, upstreams or the cache. The lookup order (`resolve/lookup.rs`) decides when these answers apply.
+//! Nothing here knows pending queries, upstreams or the cache. The lookup order (`resolve/driver.rs`) decides when these answers apply.
 //!
 //! Read `local_data.rs` first, then `special_use.rs`, which names the rest: `arpa.rs` (RFC 8880, RFC 6147 section 5.3.1),
 //! `reserved.rs` (RFC 6761, RFC 7686, RFC 6303). `server_names.rs` has the names of class CH.

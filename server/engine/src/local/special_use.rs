@@ -3,7 +3,7 @@
 
 use crate::dns64::config::Dns64;
 use crate::local::arpa;
-use crate::local::local_answer::{LocalAnswer, ZoneAuthority};
+use crate::local::local_answer::ZoneAuthority;
 use crate::local::local_data::LocalData;
 use crate::local::reserved::{self, INVALID, LOCALHOST, ONION};
 use crate::message::question::ForwardKey;
@@ -11,7 +11,7 @@ use crate::upstream::config::ForwardZone;
 use core::net::Ipv6Addr;
 use wire::{Class, Type};
 
-pub use crate::local::local_answer::SpecialUse;
+pub use crate::local::local_answer::{LocalAnswer, SpecialUse};
 pub use crate::local::reverse_alias::{Alias, InAddr, alias};
 
 /// End of the special-use names of DNS64 and of the reverse zones.

@@ -220,6 +220,12 @@ impl<'a> Chain<'a> {
         }
     }
 
+    /// The message in which the chain was followed.
+    #[inline]
+    pub fn message(&self) -> &Message<'a> {
+        &self.message
+    }
+
     /// Last name of the chain.
     #[inline]
     pub fn end(&self) -> Name<'a> {

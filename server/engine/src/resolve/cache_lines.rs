@@ -12,9 +12,9 @@
 use crate::base::name_hash::HashKey;
 use crate::cache::entry::EntryKind;
 use crate::cache::store::MessageCache;
-use crate::engine::Engine;
 use crate::limits::PREFETCHED;
 use crate::message::question::{ForwardKey, QueryFlags, Question};
+use crate::upstream::Upstream;
 use core::hint::black_box;
 use wire::header::{self, Flags};
 use wire::{Class, Type};
@@ -27,26 +27,29 @@ const BEFORE_DO: usize = 1 + 2 + 2 + 2;
 /// DO within its octet.
 const DO: u8 = 0x80;
 
-impl Engine {
-    /// Loads the entries for at most [`PREFETCHED`] queries.
-    pub(crate) fn touch_entries<'m>(&self, messages: impl Iterator<Item = &'m [u8]>) {
-        let (mut entries, mut names) = ([0; PREFETCHED], [0; PREFETCHED]);
-        let mut count = 0;
-        for ((message, entry), name) in messages.zip(&mut entries).zip(&mut names) {
-            let group = |question: ForwardKey<'_>| self.upstream.servers.group_number(question);
-            (*entry, *name) = hashes(message, &self.cache, self.key, group).unwrap_or_default();
-            count += 1;
-        }
-        let mut missing = self.cache.entries.touch(&entries[..count]);
-        let outbound_queries = &self.upstream.outbound_queries;
-        let mut loaded = 0;
-        while missing != 0 {
-            let name = names[missing.trailing_zeros() as usize];
-            loaded ^= outbound_queries.touch(name, Type::AAAA) ^ outbound_queries.touch(name, Type::A);
-            missing &= missing - 1;
-        }
-        black_box(loaded);
+/// Loads the entries for at most [`PREFETCHED`] queries. `key` hashes names.
+pub(crate) fn touch_entries<'m>(
+    cache: &MessageCache,
+    upstream: &Upstream,
+    key: HashKey,
+    messages: impl Iterator<Item = &'m [u8]>,
+) {
+    let (mut entries, mut names) = ([0; PREFETCHED], [0; PREFETCHED]);
+    let mut count = 0;
+    for ((message, entry), name) in messages.zip(&mut entries).zip(&mut names) {
+        let group = |question: ForwardKey<'_>| upstream.servers.group_number(question);
+        (*entry, *name) = hashes(message, cache, key, group).unwrap_or_default();
+        count += 1;
     }
+    let mut missing = cache.entries.touch(&entries[..count]);
+    let outbound_queries = &upstream.outbound_queries;
+    let mut loaded = 0;
+    while missing != 0 {
+        let name = names[missing.trailing_zeros() as usize];
+        loaded ^= outbound_queries.touch(name, Type::AAAA) ^ outbound_queries.touch(name, Type::A);
+        missing &= missing - 1;
+    }
+    black_box(loaded);
 }
 
 /// The hashes of the entry that would answer a query, and of its name. None: it has no question. `key` hashes names, `group` finds their

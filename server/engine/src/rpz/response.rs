@@ -20,6 +20,12 @@ pub(crate) struct RewritePoint<'m, 'a> {
     pub place: usize,
 }
 
+/// A rule that decides, and the part of the reply that led to it, if a reply did.
+pub(crate) struct Decided<'m, 'a> {
+    pub(crate) rule: u32,
+    pub(crate) from: Option<RewritePoint<'m, 'a>>,
+}
+
 impl RewritePoint<'_, '_> {
     /// Copies the alias records that lead to the name with the rule.
     fn copy_aliases(&self, builder: &mut Builder<'_>) -> Option<()> {
@@ -46,15 +52,15 @@ impl ResponsePolicy {
         Some(PolicyMark::new(soa.clone(), extended_error(&found.action)?))
     }
 
-    /// Writes a negative reply by a rule: NXDOMAIN or NODATA. `from`: the chain that leads to the name with the rule.
+    /// Writes a negative reply by a rule: NXDOMAIN or NODATA.
     pub(crate) fn denial(
         &self,
-        rule: u32,
+        decided: &Decided<'_, '_>,
         question: &[u8],
-        from: Option<RewritePoint<'_, '_>>,
         arpa: &Arpa,
         frame: &mut [u8],
     ) -> Option<usize> {
+        let Decided { rule, from } = *decided;
         let (found, _) = self.rule_of(rule)?;
         let rcode = if found.action == Action::NxDomain { Rcode::NXDOMAIN } else { Rcode::NOERROR };
         let limit = frame.len();

@@ -1,6 +1,6 @@
 //! Tables of response policy zones (draft-vixie-dnsop-dns-rpz-00): they find the rule for a question or a reply by its
 //! triggers. A trigger is the name of the question, a name of the CNAME chain, an address of the answer, or the address of
-//! the client. `resolve/rpz.rs` carries out the rule's action.
+//! the client. `resolve/here.rs` carries out the rule's action.
 //!
 //! The precedence is that of section 5 of the draft: the earliest name of a chain, then the first zone, then the kind of
 //! trigger (client, name, address), then the closest name or the longest network, then the lowest address. The part that does

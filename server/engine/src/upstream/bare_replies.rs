@@ -12,8 +12,8 @@
 //! A server that sends an OPT record knows EDNS (RFC 6891 section 7), so its FORMERR does not ask for a query without it.
 
 use crate::base::slab::Index;
-use crate::base::time::Instant;
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::message::question::QueryFlags;
 use crate::trace::{Subject, TraceEvent};
@@ -29,18 +29,11 @@ impl Upstream {
     /// has an effect. Any other one is neither believed nor taken for a failure (TuDoor); the wait goes on.
     #[cold]
     #[inline(never)]
-    pub fn receive_bare(
-        &mut self,
-        via: Link,
-        bytes: &[u8],
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> Received {
+    pub fn receive_bare(&mut self, via: Link, bytes: &[u8], cx: &mut Context<'_, impl Outbox>) -> Received {
         let has_opt = bare_opt(bytes);
         let query = has_opt.and_then(|_| self.query_with_id(via, header::id(bytes)));
         let (Some(has_opt), Some((index, place))) = (has_opt, query) else {
-            counters.count(Counter::DroppedMalformedReply);
+            cx.counters.count(Counter::DroppedMalformedReply);
             return Received::Nothing;
         };
         let outbound = &self.outbound_queries[index];
@@ -48,7 +41,7 @@ impl Upstream {
         let over_udp = self.links.transport(via) == Transport::Udp;
         if over_udp && (outbound.over_stream || place < usize::from(outbound.doubt.first)) {
             // As for a reply with a question: over UDP it is too late, or comes from a third party.
-            counters.count(Counter::SuspectAbandoned);
+            cx.counters.count(Counter::SuspectAbandoned);
             return Received::Nothing;
         }
         let (flags, rcode) = (header::flags(bytes), header::flags(bytes).rcode());
@@ -64,21 +57,21 @@ impl Upstream {
             && (outbound.is_wanted() || is_probe)
             && !(over_udp && outbound.attempts().iter().any(went_without));
         if over_udp && (is_probe || !is_cut && !asks_without_edns) {
-            counters.count(Counter::DroppedMalformedReply);
+            cx.counters.count(Counter::DroppedMalformedReply);
             return Received::Nothing;
         }
-        out.trace(Subject::OutboundQuery(index), || TraceEvent::RepliedBare(rcode, is_cut));
+        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::RepliedBare(rcode, is_cut));
         if over_udp && is_cut {
             // It needs no more than an ID to be forged, so there is a way back.
             self.outbound_queries[index].doubt.raise(attempt.server);
-            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, counters, out);
+            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, cx);
             return Received::Nothing;
         }
-        if !over_udp && self.servers.list[usize::from(attempt.server)].on_reply(now - attempt.sent) {
-            self.servers.start_slow_start(attempt.server, now);
+        if !over_udp && self.servers.list[usize::from(attempt.server)].on_reply(cx.now - attempt.sent) {
+            self.servers.start_slow_start(attempt.server, cx.now);
         }
         if asks_without_edns {
-            self.retry_without_edns(index, place, now, counters, out);
+            self.retry_without_edns(index, place, cx);
             // Over UDP it is no failure of its server.
             self.outbound_queries[index].attempts[place].failed = attempt.failed || !over_udp;
             return Received::Nothing;
@@ -86,13 +79,13 @@ impl Upstream {
         self.outbound_queries[index].attempts[place].failed = true;
         let is_error = !is_cut && !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
         let error = if is_error { Cause::Replied(rcode) } else { Cause::Unusable };
-        self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
+        self.servers.list[usize::from(attempt.server)].breaker.on_error(error, cx.now);
         if is_probe {
             let jitter = self.random.bits();
-            self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(now, true, jitter);
+            self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(cx.now, true, jitter);
             return Received::Failed(index);
         }
-        self.ask_another(index, attempt.server, now, counters, out).unwrap_or(Received::Failed(index))
+        self.ask_another(index, attempt.server, cx).unwrap_or(Received::Failed(index))
     }
 
     /// Finds the question and the attempt whose query went over a link with this ID.

@@ -4,8 +4,8 @@
 //! [`Upstream::retry_as`]: the query goes to the server again, and does not count as a further try.
 
 use crate::base::slab::Index;
-use crate::base::time::Instant;
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Outbox, Transport};
 use crate::message::cookie;
 use crate::upstream::Upstream;
@@ -16,24 +16,16 @@ use wire::{Message, Opt, Rcode};
 
 impl Upstream {
     /// Sends the current attempt again to a server in the form that the question's flags say now. `reason` counts it.
-    fn retry_as(
-        &mut self,
-        index: Index,
-        server: u16,
-        reason: Counter,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
+    fn retry_as(&mut self, index: Index, server: u16, reason: Counter, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &mut self.outbound_queries[index];
         outbound.tries = outbound.tries.saturating_sub(1);
-        counters.count(reason);
+        cx.counters.count(reason);
         if outbound.doubt.compares && outbound.doubt.server == server && !outbound.over_stream {
             // What was agreed on asks for another form, whose replies are compared anew.
             outbound.doubt.agreeing = 0;
-            return self.send_to_compare(index, server, now, counters, out);
+            return self.send_to_compare(index, server, cx);
         }
-        self.send_to(index, server, now, counters, out);
+        self.send_to(index, server, cx);
     }
 
     /// Moves a question to TCP: the reply was truncated, or looks forged. Replies over UDP to what was sent until now are not believed any
@@ -43,12 +35,10 @@ impl Upstream {
         index: Index,
         server: u16,
         reason: Counter,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         self.outbound_queries[index].over_stream = true;
-        self.retry_as(index, server, reason, now, counters, out);
+        self.retry_as(index, server, reason, cx);
     }
 
     /// Verifies the cookie of a reply to a query with a cookie. Returns true if the reply counts; may send the query again.
@@ -61,9 +51,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let attempt = self.outbound_queries[index].attempts[place];
         let ours = self.links.cookie(attempt.link);
@@ -71,7 +59,7 @@ impl Upstream {
         let cookies = &mut self.servers.list[usize::from(attempt.server)].cookies;
         match message.opt().as_ref().and_then(cookie::first).map(cookie::split) {
             Some(Some((client, server))) if client == ours => {
-                cookies.learn(client, server, now);
+                cookies.learn(client, server, cx.now);
                 return true;
             }
             Some(_) => {}
@@ -82,39 +70,32 @@ impl Upstream {
             }
             None => {
                 if self.outbound_queries[index].cookie_missing {
-                    cookies.stop_expecting(now);
-                    counters.count(Counter::UpstreamCookieLost);
+                    cookies.stop_expecting(cx.now);
+                    cx.counters.count(Counter::UpstreamCookieLost);
                 }
                 return true;
             }
         }
-        counters.count(Counter::SuspectCookie);
+        cx.counters.count(Counter::SuspectCookie);
         if over_udp {
             self.outbound_queries[index].cookie_missing = true;
-            if cookies.was_returned_lately(now) {
-                self.suspect(index, attempt.server, now, counters, out);
+            if cookies.was_returned_lately(cx.now) {
+                self.suspect(index, attempt.server, cx);
                 return false;
             }
-            return self.weigh((index, place), Mismatch::Cookie, message, now, counters, out);
+            return self.weigh((index, place), Mismatch::Cookie, message, cx);
         } else {
             // Over TCP no third party forges this: the server is wrong about cookies.
-            cookies.stop_expecting(now);
-            cookies.suspend(now);
-            self.retry_without_cookie(index, place, now, counters, out);
+            cookies.stop_expecting(cx.now);
+            cookies.suspend(cx.now);
+            self.retry_without_cookie(index, place, cx);
         }
         false
     }
 
     /// Sends the query to its server once more without a cookie.
     #[cold]
-    fn retry_without_cookie(
-        &mut self,
-        index: Index,
-        place: usize,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
+    fn retry_without_cookie(&mut self, index: Index, place: usize, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &mut self.outbound_queries[index];
         let attempt = &mut outbound.attempts[place];
         attempt.failed = true;
@@ -127,9 +108,9 @@ impl Upstream {
             // A server that does not know one option does not know the other.
             outbound.without_subnet = true;
             outbound.scope = 0;
-            counters.count(Counter::SubnetRefused);
+            cx.counters.count(Counter::SubnetRefused);
         }
-        self.retry_as(index, server, Counter::UpstreamCookieRefused, now, counters, out);
+        self.retry_as(index, server, Counter::UpstreamCookieRefused, cx);
     }
 
     /// Handles the information about cookies in a valid reply. Returns true if the query was sent again because of that.
@@ -142,9 +123,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let outbound = &mut self.outbound_queries[index];
         let attempt = outbound.attempts[place];
@@ -154,16 +133,16 @@ impl Upstream {
                 if message.opt().as_ref().and_then(cookie::first).is_some() {
                     return false;
                 }
-                self.retry_without_cookie(index, place, now, counters, out);
+                self.retry_without_cookie(index, place, cx);
                 true
             }
             Rcode::BADCOOKIE if wanted && self.links.transport(attempt.link) == Transport::Udp => {
                 outbound.attempts[place].failed = true;
                 if attempt.with_cookie && !core::mem::replace(&mut outbound.cookie_renewed, true) {
                     let reason = Counter::UpstreamCookieRenewed;
-                    self.retry_as(index, attempt.server, reason, now, counters, out);
+                    self.retry_as(index, attempt.server, reason, cx);
                 } else {
-                    self.move_to_tcp(index, attempt.server, Counter::TcpCookie, now, counters, out);
+                    self.move_to_tcp(index, attempt.server, Counter::TcpCookie, cx);
                 }
                 true
             }
@@ -177,7 +156,7 @@ impl Upstream {
                     && rcode != Rcode::FORMERR
                     && outbound.attempts().iter().any(failed_with)
                 {
-                    cookies.note_formerr(now);
+                    cookies.note_formerr(cx.now);
                 } else if attempt.with_cookie && rcode != Rcode::FORMERR {
                     cookies.clear_formerrs();
                 }
@@ -193,9 +172,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let outbound = &mut self.outbound_queries[index];
         let attempt = outbound.attempts[place];
@@ -210,20 +187,20 @@ impl Upstream {
                 let links = &self.links;
                 let is_stream = |link| links.is_open(link) && links.transport(link).is_stream();
                 let is_certain = refused.failed && is_stream(refused.link) && is_stream(attempt.link);
-                edns.note_formerr(is_certain, now);
+                edns.note_formerr(is_certain, cx.now);
             }
             return false;
         }
         // Some servers send the query back as it came: an option with a client cookie alone shows no EDNS support.
         let is_own = |opt: &Opt<'_>| cookie::first(opt).is_none_or(|data| data.len() > cookie::CLIENT);
         if message.opt().as_ref().is_some_and(is_own) {
-            edns.on_edns(now);
+            edns.on_edns(cx.now);
             return false;
         }
         if !is_failure || !outbound.is_wanted() {
             return false;
         }
-        self.retry_without_edns(index, place, now, counters, out);
+        self.retry_without_edns(index, place, cx);
         true
     }
 
@@ -234,24 +211,22 @@ impl Upstream {
         &mut self,
         index: Index,
         place: usize,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         let outbound = &mut self.outbound_queries[index];
         let attempt = outbound.attempts[place];
         outbound.attempts[place].failed = true;
         let Server { edns, cookies, .. } = &mut self.servers.list[usize::from(attempt.server)];
-        if edns.is_known(now) || cookies.is_expected() {
+        if edns.is_known(cx.now) || cookies.is_expected() {
             if self.links.transport(attempt.link) == Transport::Udp {
-                self.suspect(index, attempt.server, now, counters, out);
+                self.suspect(index, attempt.server, cx);
                 return;
             }
             edns.clear_known();
         }
         // Of several attempts, the first that is not understood is enough; the query without the record is on its way.
         if !core::mem::replace(&mut outbound.without_edns, true) {
-            self.retry_as(index, attempt.server, Counter::EdnsRefused, now, counters, out);
+            self.retry_as(index, attempt.server, Counter::EdnsRefused, cx);
         }
     }
 
@@ -263,9 +238,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let outbound = &mut self.outbound_queries[index];
         let attempt = outbound.attempts[place];
@@ -273,10 +246,10 @@ impl Upstream {
             outbound.scope = scope;
             return true;
         }
-        counters.count(Counter::SuspectSubnet);
+        cx.counters.count(Counter::SuspectSubnet);
         // A forger guessed ID and letter case, or the upstream does not support subnets. Over TCP, forgers cannot guess.
         if self.links.transport(attempt.link) == Transport::Udp {
-            self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, now, counters, out);
+            self.move_to_tcp(index, attempt.server, Counter::TcpSuspicion, cx);
         }
         false
     }
@@ -291,9 +264,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let outbound = &mut self.outbound_queries[index];
         let unwanted = matches!(message.rcode(), Rcode::REFUSED | Rcode::FORMERR);
@@ -306,7 +277,7 @@ impl Upstream {
             outbound.without_subnet = true;
             outbound.scope = 0;
             let server = outbound.attempts[place].server;
-            self.retry_as(index, server, Counter::SubnetRefused, now, counters, out);
+            self.retry_as(index, server, Counter::SubnetRefused, cx);
         }
         true
     }

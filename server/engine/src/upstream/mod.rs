@@ -40,6 +40,7 @@ use crate::base::random::Random;
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::base::timer_wheel::TimerWheel;
+use crate::context::Context;
 use crate::interface::{Link, Outbox, Transport};
 use crate::message::question::ForwardKey;
 use crate::upstream::config::{Parameters, UpstreamConfig};
@@ -141,34 +142,29 @@ impl Upstream {
     }
 
     /// Does the periodic work that belongs to no question: closes links, sends probes. Returns the next deadline.
-    pub fn maintain(
-        &mut self,
-        now: Instant,
-        counters: &mut crate::counters::Counters,
-        out: &mut impl Outbox,
-    ) -> Option<Instant> {
+    pub fn maintain(&mut self, cx: &mut Context<'_, impl Outbox>) -> Option<Instant> {
         if core::mem::take(&mut self.has_stale_links) {
-            self.close_stale_links(out);
+            self.close_stale_links(cx.out);
         }
         let mut next = None;
         let mut has_opened = false;
         for number in 0..self.servers.list.len() {
             has_opened |= self.servers.list[number].breaker.take_has_opened();
-            if self.servers.list[number].take_probe(now) {
-                self.probe(number as u16, now, counters, out);
+            if self.servers.list[number].take_probe(cx.now) {
+                self.probe(number as u16, cx);
             }
-            let streams = self.maintain_streams(number, now, counters, out);
+            let streams = self.maintain_streams(number, cx);
             for due in self.servers.list[number].next_probe().into_iter().chain(streams) {
                 next = Some(next.map_or(due, |next: Instant| next.min(due)));
             }
         }
         if has_opened {
-            self.expedite_retries(now);
+            self.expedite_retries(cx.now);
         }
         // Probes have set deadlines of their own.
         let next = next.into_iter().chain(self.wheel.next()).min();
         // A tick never comes due twice at the same time.
-        next.map(|next| next.max(now + Span(1)))
+        next.map(|next| next.max(cx.now + Span(1)))
     }
 
     /// Retires the links to servers that the configuration no longer names, or to all.

@@ -47,14 +47,11 @@ impl ParkedReplies {
         index
     }
 
-    /// Borrows a reply, so that the engine can change while the caller reads it. The caller gives it back.
-    pub fn borrow(&mut self, index: Index) -> Vec<u8> {
-        core::mem::take(&mut self.replies[index as usize])
-    }
-
-    /// Gives a borrowed reply back.
-    pub fn give_back(&mut self, index: Index, reply: Vec<u8>) {
-        self.replies[index as usize] = reply;
+    /// Copies a reply into a frame. Returns its octets.
+    pub fn copy(&self, index: Index, frame: &mut [u8]) -> usize {
+        let reply = &self.replies[index as usize];
+        frame[..reply.len()].copy_from_slice(reply);
+        reply.len()
     }
 
     /// Frees a reply.

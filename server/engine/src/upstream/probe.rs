@@ -2,7 +2,7 @@
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::counters::Counters;
+use crate::context::Context;
 use crate::interface::Outbox;
 use crate::limits::TRIES;
 use crate::message::lame::is_lame;
@@ -15,13 +15,7 @@ use wire::{Class, Message, Type};
 
 impl Upstream {
     /// Sends a probe to a server.
-    pub(super) fn probe(
-        &mut self,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
+    pub(super) fn probe(&mut self, server: u16, cx: &mut Context<'_, impl Outbox>) {
         let root = [0u8];
         let question = Question {
             name: &root,
@@ -32,28 +26,22 @@ impl Upstream {
             subnet: None,
         };
         match self.prepare(&question) {
-            Some(index) => self.send_to(index, server, now, counters, out),
-            None => self.on_probe_failed(server, now),
+            Some(index) => self.send_to(index, server, cx),
+            None => self.on_probe_failed(server, cx.now),
         }
     }
 
     /// Repeats a query of a probe that was not answered, until the ceiling is over, so that late replies count.
-    pub(super) fn continue_probe(
-        &mut self,
-        index: Index,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> NextAttempt {
+    pub(super) fn continue_probe(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) -> NextAttempt {
         let outbound = &self.outbound_queries[index];
         let Some(&first) = outbound.attempts().first() else { return NextAttempt::Failed };
-        let is_over = now - first.sent >= self.parameters.timeout;
+        let is_over = cx.now - first.sent >= self.parameters.timeout;
         let server = &self.servers.list[usize::from(first.server)];
         if !is_over && !outbound.send_failed && outbound.attempts().len() < TRIES && server.configured {
-            self.send_to(index, first.server, now, counters, out);
+            self.send_to(index, first.server, cx);
             return NextAttempt::Wait;
         }
-        self.on_probe_failed(first.server, now);
+        self.on_probe_failed(first.server, cx.now);
         NextAttempt::Failed
     }
 

@@ -7,7 +7,8 @@
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{REPLY_RECORDS, SHORTEST_RECORD};
 use crate::message::lame::is_lame;
@@ -77,14 +78,14 @@ impl Unmatched {
 impl Upstream {
     /// True if a message that came over a link may be a reply. A message that cannot be one is counted.
     #[inline(always)]
-    pub fn may_be_reply(&mut self, via: Link, bytes: &[u8], now: Instant, counters: &mut Counters) -> bool {
+    pub fn may_be_reply(&mut self, via: Link, bytes: &[u8], cx: &mut Context<'_, impl Outbox>) -> bool {
         if !self.links.is_open(via) {
-            counters.count(Counter::DroppedStaleLink);
+            cx.counters.count(Counter::DroppedStaleLink);
             return false;
         }
-        self.links.note_activity(via, now);
+        self.links.note_activity(via, cx.now);
         if bytes.len() >= wire::HEADER && !is_response(header::flags(bytes)) {
-            counters.count(Counter::SuspectNotResponse);
+            cx.counters.count(Counter::SuspectNotResponse);
             return false;
         }
         true
@@ -95,23 +96,21 @@ impl Upstream {
         &mut self,
         via: Link,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Received {
         match self.matching(via, message) {
-            Match::Reply { outbound, attempt } => self.accept(outbound, attempt, message, now, counters, out),
+            Match::Reply { outbound, attempt } => self.accept(outbound, attempt, message, cx),
             Match::OtherCase { outbound, attempt } => {
-                counters.count(Counter::SuspectCase);
-                match self.weigh((outbound, attempt), Mismatch::LetterCase, message, now, counters, out) {
-                    true => self.accept(outbound, attempt, message, now, counters, out),
+                cx.counters.count(Counter::SuspectCase);
+                match self.weigh((outbound, attempt), Mismatch::LetterCase, message, cx) {
+                    true => self.accept(outbound, attempt, message, cx),
                     false => Received::Nothing,
                 }
             }
             Match::Suspect(reason, outbound) => {
-                counters.count(reason.counter());
+                cx.counters.count(reason.counter());
                 if let Some(outbound) = outbound
-                    && !self.suspect(outbound, self.links.server(via), now, counters, out)
+                    && !self.suspect(outbound, self.links.server(via), cx)
                 {
                     // Somebody goes on guessing IDs.
                     self.outbound_queries[outbound].over_stream = true;
@@ -187,29 +186,27 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Received {
         let attempt = self.outbound_queries[index].attempts[place];
-        out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
-        if attempt.with_cookie && !self.verify_cookie(index, place, message, now, counters, out) {
+        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
+        if attempt.with_cookie && !self.verify_cookie(index, place, message, cx) {
             return Received::Nothing;
         }
-        if attempt.with_subnet && !self.verify_subnet(index, place, message, now, counters, out) {
+        if attempt.with_subnet && !self.verify_subnet(index, place, message, cx) {
             return Received::Nothing;
         }
         if attempt.is_hedge {
-            self.hedge_helped(counters);
+            self.hedge_helped(cx.counters);
         }
         if self.links.transport(attempt.link).is_stream() {
-            self.learn_from_reply(index, attempt.link, now - attempt.sent, now, counters);
+            self.learn_from_reply(index, attempt.link, cx.now - attempt.sent, cx);
         } else if self.parameters.auto {
             let server = &mut self.servers.list[usize::from(attempt.server)];
-            server.transport_choice.on_udp_answer(now - attempt.sent);
+            server.transport_choice.on_udp_answer(cx.now - attempt.sent);
         }
         if self.outbound_queries[index].doubt.is_raised {
-            self.learn_from_doubt(index, place, message, now, counters);
+            self.learn_from_doubt(index, place, message, cx);
         }
         let server = &mut self.servers.list[attempt.server as usize];
         if server.letter_case.is_suspect()
@@ -218,28 +215,28 @@ impl Upstream {
         {
             server.letter_case.clear();
         }
-        if server.on_reply(now - attempt.sent) {
-            self.servers.start_slow_start(attempt.server, now);
+        if server.on_reply(cx.now - attempt.sent) {
+            self.servers.start_slow_start(attempt.server, cx.now);
         }
         if self.outbound_queries[index].query_flags.has(QueryFlags::PROBE) {
-            self.on_probe_reply(attempt.server, message, now);
+            self.on_probe_reply(attempt.server, message, cx.now);
             return Received::Completed(index);
         }
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         if over_udp && message.flags().contains(Flags::TC) {
-            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, now, counters, out);
+            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, cx);
             return Received::Nothing;
         }
-        if self.on_badcookie(index, place, message, now, counters, out)
-            || attempt.with_subnet && self.on_subnet_refused(index, place, message, now, counters, out)
-            || self.on_no_edns(index, place, message, now, counters, out)
+        if self.on_badcookie(index, place, message, cx)
+            || attempt.with_subnet && self.on_subnet_refused(index, place, message, cx)
+            || self.on_no_edns(index, place, message, cx)
         {
             return Received::Nothing;
         }
         if has_too_many_records(message) {
-            return self.too_many_records(index, attempt.server, now, counters);
+            return self.too_many_records(index, attempt.server, cx);
         }
-        if let Some(rejected) = self.fail_over(index, place, message, now, counters, out) {
+        if let Some(rejected) = self.fail_over(index, place, message, cx) {
             return rejected;
         }
         self.outbound_queries[index].lacks_dnssec_records = !attempt.with_opt;
@@ -256,30 +253,28 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Received> {
         let attempt = self.outbound_queries[index].attempts[place];
         let over_udp = self.links.transport(attempt.link) == Transport::Udp;
         let is_unusable = self.is_unusable(index, message, over_udp);
         if !is_unusable && !warrants_failover(message) {
-            self.record_result(index, attempt.server, now);
+            self.record_result(index, attempt.server, cx.now);
             return None;
         }
         self.outbound_queries[index].attempts[place].failed = true;
         if !is_bogus(message) {
             let error = if is_unusable { Cause::Unusable } else { Cause::Replied(message.rcode()) };
-            self.servers.list[usize::from(attempt.server)].breaker.on_error(error, now);
+            self.servers.list[usize::from(attempt.server)].breaker.on_error(error, cx.now);
         }
         if !is_bogus(message)
-            && let Some(waits) = self.ask_another(index, attempt.server, now, counters, out)
+            && let Some(waits) = self.ask_another(index, attempt.server, cx)
         {
             return Some(waits);
         }
         if is_unusable {
             let is_cut = message.flags().contains(Flags::TC);
-            counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
+            cx.counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
             return Some(Received::Unusable(index));
         }
         None
@@ -291,16 +286,14 @@ impl Upstream {
         &mut self,
         index: Index,
         server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Received> {
         if !self.outbound_queries[index].is_wanted() {
             return None;
         }
         if self.can_ask_another(index, server) {
-            counters.count(Counter::Failover);
-            self.send(index, now, counters, out);
+            cx.counters.count(Counter::Failover);
+            self.send(index, cx);
             return Some(Received::Nothing);
         }
         self.waits_for_another(index, server).then_some(Received::Nothing)
@@ -309,15 +302,9 @@ impl Upstream {
     /// Ends a question whose reply has too many records. No other server is asked: it would send the same data.
     #[cold]
     #[inline(never)]
-    fn too_many_records(
-        &mut self,
-        index: Index,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-    ) -> Received {
-        self.record_result(index, server, now);
-        counters.count(Counter::TooManyRecords);
+    fn too_many_records(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) -> Received {
+        self.record_result(index, server, cx.now);
+        cx.counters.count(Counter::TooManyRecords);
         Received::TooManyRecords(index)
     }
 
@@ -409,8 +396,7 @@ impl Upstream {
         &mut self,
         via: Link,
         reason: Unreachable,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<FailedLink> {
         if !self.links.is_open(via) {
             return None;
@@ -420,20 +406,20 @@ impl Upstream {
         let waited = self.links.outstanding(via) > 0;
         let was_active = transport.is_stream() && self.links.was_active(via);
         if was_active {
-            self.learn_from_ending(via, now, counters);
+            self.learn_from_ending(via, cx);
         }
         if waited && transport.is_stream() {
-            counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
-            self.note_tcp_loss(server, now, counters);
+            cx.counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
+            self.note_tcp_loss(server, cx);
         }
         // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
         if waited {
-            counters.count(Counter::Unreachable);
+            cx.counters.count(Counter::Unreachable);
             // A server that only answers over UDP is not dead.
             let is_only_way = transport != Transport::Tcp || self.parameters.transport == Transport::Tcp;
             // A connection that ends after it has worked is no refusal: the next one may be accepted.
             if is_only_way && !was_active {
-                self.servers.list[server as usize].on_refused(reason, now);
+                self.servers.list[server as usize].on_refused(reason, cx.now);
             }
         }
         let asked = self.links.take_asked(via);
@@ -495,6 +481,7 @@ mod tests {
     use crate::base::name_hash::HashKey;
     use crate::base::random::Random;
     use crate::base::time::Span;
+    use crate::counters::Counters;
     use crate::interface::Client;
     use crate::upstream::config::{Parameters, Select, UpstreamConfig};
     use crate::upstream::cookies::ClientCookieSecret;
@@ -548,7 +535,8 @@ mod tests {
     }
 
     fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
-        upstream.open_link(0, Transport::Tcp, Instant(0), counters, &mut Silent).unwrap()
+        let cx = &mut Context { now: Instant(0), out: &mut Silent, counters };
+        upstream.open_link(0, Transport::Tcp, cx).unwrap()
     }
 
     /// Has a new question in flight over a link.
@@ -570,8 +558,8 @@ mod tests {
         let of_busy: Vec<_> = (0..9_000).map(|_| ask(&mut upstream, busy)).collect();
         let of_failing: Vec<_> = (0..10).map(|_| ask(&mut upstream, failing)).collect();
         for (link, questions) in [(failing, of_failing), (busy, of_busy)] {
-            let failed = upstream.fail_link(link, Unreachable::Closed, Instant(1), &mut counters);
-            let mut failed = failed.unwrap();
+            let cx = &mut Context { now: Instant(1), out: &mut Silent, counters: &mut counters };
+            let mut failed = upstream.fail_link(link, Unreachable::Closed, cx).unwrap();
             let steps = failed.end;
             // The slot is that of another link at once.
             let next = open(&mut upstream, &mut counters);

@@ -11,8 +11,9 @@
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
-use crate::counters::{Counter, Counters};
-use crate::interface::{Link, Transport};
+use crate::context::Context;
+use crate::counters::Counter;
+use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, RECONNECTS_AT_ONCE, STREAM_PAUSE};
 use crate::message::question::{ForwardKey, QueryFlags};
 use crate::trace::Untrusted;
@@ -49,8 +50,7 @@ impl Upstream {
         &mut self,
         index: Index,
         lost: &LostLink,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Reconnect {
         let auto = self.parameters.auto && lost.transport == Transport::Tcp;
         let outbound = &mut self.outbound_queries[index];
@@ -58,7 +58,7 @@ impl Upstream {
             // The question goes over UDP now, with all its attempts.
             outbound.tries = outbound.tries.saturating_sub(1);
             outbound.reconnects = true;
-            counters.count(Counter::StreamRetries);
+            cx.counters.count(Counter::StreamRetries);
             return Reconnect::Now;
         }
         let outbound = &self.outbound_queries[index];
@@ -71,8 +71,8 @@ impl Upstream {
             false => self.is_only_transport(lost),
         } && !outbound.query_flags.has(QueryFlags::PROBE)
             && !self.has_another(index, lost);
-        let lost_at = outbound.lost_at.unwrap_or(now);
-        if !is_kept || now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, now) {
+        let lost_at = outbound.lost_at.unwrap_or(cx.now);
+        if !is_kept || cx.now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, cx.now) {
             return Reconnect::Now;
         }
         let waits_for_stream = !lost.was_open && self.has_all_streams(lost.server);
@@ -83,7 +83,7 @@ impl Upstream {
         outbound.lost_at = Some(lost_at);
         outbound.reconnects = true;
         if !waits_for_stream && !is_udp {
-            counters.count(Counter::StreamRetries);
+            cx.counters.count(Counter::StreamRetries);
         }
         // The connection is closed, so no reply to this attempt can come any more.
         if !is_udp
@@ -103,7 +103,7 @@ impl Upstream {
         // The timer must not blame the server for the pause.
         outbound.send_failed = true;
         outbound.extended_wait = true;
-        self.set_deadline(index, now + pause);
+        self.set_deadline(index, cx.now + pause);
         Reconnect::Later
     }
 

@@ -14,6 +14,7 @@
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
+use crate::context::Context;
 use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::TRIES;
@@ -72,11 +73,10 @@ impl Upstream {
         &mut self,
         index: Index,
         is_crowded: bool,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> AttemptDeadline {
         let outbound = &self.outbound_queries[index];
-        if outbound.deadline > now {
+        if outbound.deadline > cx.now {
             let deadline = outbound.deadline;
             self.set_deadline(index, deadline);
             return AttemptDeadline::NotYet;
@@ -84,20 +84,20 @@ impl Upstream {
         let last = outbound.attempts().last().copied();
         // An extended wait was counted when it began.
         if !outbound.extended_wait {
-            counters.count(Counter::Timeouts);
+            cx.counters.count(Counter::Timeouts);
         }
         if let Some(attempt) = last
             && !outbound.send_failed
             && !outbound.extended_wait
         {
             if self.chose_tcp(index) && self.links.is_hung(attempt.link, attempt.sent) {
-                return self.leave_tcp(index, attempt.link, now, counters);
+                return self.leave_tcp(index, attempt.link, cx);
             }
             let server = &mut self.servers.list[attempt.server as usize];
             if outbound.query_flags.has(QueryFlags::PROBE) {
-                server.breaker.on_probe_timeout(now);
+                server.breaker.on_probe_timeout(cx.now);
             } else {
-                server.on_timeout(now);
+                server.on_timeout(cx.now);
             }
             // The kernel gives up a connection only after minutes, so the next query opens another one.
             if self.links.is_hung(attempt.link, attempt.sent) {
@@ -105,7 +105,7 @@ impl Upstream {
                 let _ = self.set_aside(attempt.link);
             }
         }
-        match self.hedge_or_wait(index, is_crowded, now, counters) {
+        match self.hedge_or_wait(index, is_crowded, cx) {
             Some(until) => AttemptDeadline::WaitUntil(until),
             None => AttemptDeadline::Over(last.map(|attempt| attempt.server)),
         }
@@ -113,20 +113,14 @@ impl Upstream {
 
     /// Ends the attempt of a question that went over TCP by choice, and whose connection is silent. It goes over UDP, with all its attempts.
     #[cold]
-    fn leave_tcp(
-        &mut self,
-        index: Index,
-        link: Link,
-        now: Instant,
-        counters: &mut Counters,
-    ) -> AttemptDeadline {
-        self.note_tcp_loss(self.links.server(link), now, counters);
+    fn leave_tcp(&mut self, index: Index, link: Link, cx: &mut Context<'_, impl Outbox>) -> AttemptDeadline {
+        self.note_tcp_loss(self.links.server(link), cx);
         // This question waits on it, so it stays open.
         let _ = self.set_aside(link);
         let outbound = &mut self.outbound_queries[index];
         outbound.tries = outbound.tries.saturating_sub(1);
         outbound.reconnects = true;
-        counters.count(Counter::StreamRetries);
+        cx.counters.count(Counter::StreamRetries);
         AttemptDeadline::Over(None)
     }
 
@@ -136,13 +130,12 @@ impl Upstream {
         &mut self,
         index: Index,
         is_crowded: bool,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Instant> {
         let outbound = &mut self.outbound_queries[index];
         let &attempt = outbound.attempts().last()?;
         let half = Span(self.parameters.timeout.0 / 2);
-        let is_early = now - attempt.sent < half
+        let is_early = cx.now - attempt.sent < half
             && !outbound.send_failed
             && !outbound.over_stream
             && !outbound.extended_wait
@@ -155,33 +148,27 @@ impl Upstream {
         }
         if !is_crowded && self.budget.take() {
             outbound.next_is_hedge = true;
-            counters.count(Counter::Hedged);
+            cx.counters.count(Counter::Hedged);
             return None;
         }
         outbound.hedge_deferred = true;
         outbound.extended_wait = true;
-        counters.count(Counter::HedgeDeferred);
+        cx.counters.count(Counter::HedgeDeferred);
         Some(attempt.sent + half)
     }
 
     /// Decides the next step of a question whose current attempt is over.
-    pub fn next_attempt(
-        &mut self,
-        index: Index,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> NextAttempt {
+    pub fn next_attempt(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) -> NextAttempt {
         let outbound = &self.outbound_queries[index];
         if outbound.query_flags.has(QueryFlags::PROBE) {
-            return self.continue_probe(index, now, counters, out);
+            return self.continue_probe(index, cx);
         }
         // Nothing came over TCP that would end the doubt, and nobody else can be asked there.
         let Doubt { is_raised, compares, server, .. } = outbound.doubt;
         if is_raised
             && (outbound.over_stream || compares)
             && !self.can_ask_another(index, server)
-            && self.compare(index, now, counters, out)
+            && self.compare(index, cx)
         {
             return NextAttempt::Wait;
         }
@@ -190,10 +177,10 @@ impl Upstream {
             return NextAttempt::Failed;
         }
         if outbound.reconnects {
-            return self.await_restart(index, now).unwrap_or(NextAttempt::Send);
+            return self.await_restart(index, cx.now).unwrap_or(NextAttempt::Send);
         }
         if self.servers.is_dead(outbound.forward_key()) {
-            return self.await_last_reply(index, now);
+            return self.await_last_reply(index, cx.now);
         }
         NextAttempt::Send
     }
@@ -222,14 +209,7 @@ impl Upstream {
 
     /// Repeats the query of a question that waits for the reply to its last attempt, at the cost of a spare token (`retry_budget.rs`). This
     /// is no attempt: it does not change how long the question waits. `is_crowded`: as in [`Upstream::on_attempt_deadline`].
-    pub fn repeat(
-        &mut self,
-        index: Index,
-        is_crowded: bool,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
+    pub fn repeat(&mut self, index: Index, is_crowded: bool, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &self.outbound_queries[index];
         let is_answered = outbound.over_stream || outbound.attempts().iter().any(|attempt| attempt.failed);
         if is_crowded || is_answered || !outbound.is_wanted() {
@@ -241,12 +221,12 @@ impl Upstream {
             return;
         }
         self.outbound_queries[index].next_is_hedge = true;
-        let link = self.link_to(server, Transport::Udp, now, counters, out);
-        let is_sent = link.is_some_and(|link| self.send_over(index, link, server, now, out));
+        let link = self.link_to(server, Transport::Udp, cx);
+        let is_sent = link.is_some_and(|link| self.send_over(index, link, server, cx));
         self.outbound_queries[index].next_is_hedge = false;
         if is_sent {
-            counters.count(Counter::Hedged);
-            self.plan_repetition(index, now);
+            cx.counters.count(Counter::Hedged);
+            self.plan_repetition(index, cx.now);
         }
     }
 

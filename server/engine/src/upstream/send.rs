@@ -2,7 +2,8 @@
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
@@ -19,28 +20,22 @@ use wire::header::{self, Flags};
 
 impl Upstream {
     /// Puts a question in flight and sends its first query. None: there is no room for a question.
-    pub fn launch(
-        &mut self,
-        question: &Question<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> Option<Index> {
+    pub fn launch(&mut self, question: &Question<'_>, cx: &mut Context<'_, impl Outbox>) -> Option<Index> {
         let index = self.prepare(question)?;
-        out.trace(Subject::OutboundQuery(index), || TraceEvent::Launched);
-        self.send(index, now, counters, out);
+        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Launched);
+        self.send(index, cx);
         Some(index)
     }
 
     /// Sends the next query of a question, to the server whose turn it is.
-    pub fn send(&mut self, index: Index, now: Instant, counters: &mut Counters, out: &mut impl Outbox) {
+    pub fn send(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) {
         match self.next_server(index) {
-            Some(server) => self.send_to(index, server, now, counters, out),
+            Some(server) => self.send_to(index, server, cx),
             // A group without servers: the question runs out of time at once.
             None => {
-                out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
+                cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
                 self.outbound_queries[index].tries = u8::MAX;
-                self.set_deadline(index, now);
+                self.set_deadline(index, cx.now);
             }
         }
     }
@@ -54,26 +49,18 @@ impl Upstream {
     }
 
     /// Sends a query of a question to one server.
-    pub(super) fn send_to(
-        &mut self,
-        index: Index,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
-        let over_tcp = self.outbound_queries[index].over_stream || self.chooses_tcp(index, server, now);
+    pub(super) fn send_to(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        let over_tcp = self.outbound_queries[index].over_stream || self.chooses_tcp(index, server, cx.now);
         let transport = self.servers.list[usize::from(server)].transport(over_tcp);
         if transport == Transport::Tls {
             self.outbound_queries[index].over_stream = true;
         }
-        let sent = self
-            .link_to(server, transport, now, counters, out)
-            .is_some_and(|link| self.send_over(index, link, server, now, out));
+        let sent =
+            self.link_to(server, transport, cx).is_some_and(|link| self.send_over(index, link, server, cx));
         if sent {
-            self.begin_wait(index, server, transport, true, now);
+            self.begin_wait(index, server, transport, true, cx.now);
         } else {
-            self.on_unsent(index, server, transport, now, counters, out);
+            self.on_unsent(index, server, transport, cx);
         }
     }
 
@@ -85,20 +72,18 @@ impl Upstream {
         index: Index,
         server: u16,
         transport: Transport,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         let waits_for_stream = transport.is_stream() && self.has_all_streams(server);
         if !waits_for_stream {
-            counters.count(Counter::DroppedQuestion);
+            cx.counters.count(Counter::DroppedQuestion);
         }
-        out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
-        self.record_send_failure(index, server, now);
-        self.begin_wait(index, server, transport, false, now);
+        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::SendFailed);
+        self.record_send_failure(index, server, cx.now);
+        self.begin_wait(index, server, transport, false, cx.now);
         if transport.is_stream() {
             let refused = LostLink { server, transport, was_open: false, was_active: false };
-            let _ = self.reconnect(index, &refused, now, counters);
+            let _ = self.reconnect(index, &refused, cx);
         }
     }
 
@@ -171,36 +156,35 @@ impl Upstream {
         index: Index,
         link: Link,
         server: u16,
-        now: Instant,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         if self.outbound_queries[index].attempts_len as usize == ATTEMPTS {
             return false;
         }
-        let with_opt = !self.omits_edns(index, server, now);
+        let with_opt = !self.omits_edns(index, server, cx.now);
         if self.links.has_many_gone(link) {
             let Upstream { links, outbound_queries, .. } = self;
             links.forget_gone(link, |id, index| outbound_queries[index].has_asked(link, id));
         }
-        let id = self.links.issue(link, index, now, &mut self.random);
+        let id = self.links.issue(link, index, cx.now, &mut self.random);
         let outbound = &mut self.outbound_queries[index];
         let with_subnet = outbound.subnet.is_some() && !outbound.without_subnet && with_opt;
         let room = &mut [0; LONGEST];
-        self.servers.list[server as usize].breaker.on_query(now);
+        self.servers.list[server as usize].breaker.on_query(cx.now);
         let cookies = &self.servers.list[server as usize].cookies;
         let cookie = match self.parameters.sends_cookies && with_opt {
-            true => cookies.write(self.links.cookie(link), outbound.without_cookie, now, room),
+            true => cookies.write(self.links.cookie(link), outbound.without_cookie, cx.now, room),
             false => None,
         };
         let with_case = self.parameters.mix_case
             && self.links.transport(link) == Transport::Udp
-            && !self.servers.list[server as usize].letter_case.is_lower(now);
+            && !self.servers.list[server as usize].letter_case.is_lower(cx.now);
         let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
-        out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
-        let taken = out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
+        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
+        let taken = cx.out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
         if !taken {
             if self.links.release(link) == Release::Close {
-                self.close(link, out);
+                self.close(link, cx.out);
             }
             return false;
         }
@@ -208,7 +192,7 @@ impl Upstream {
             link,
             id,
             server,
-            sent: now,
+            sent: cx.now,
             failed: false,
             with_subnet,
             with_cookie: cookie.is_some(),
@@ -250,15 +234,13 @@ impl Upstream {
         &mut self,
         server: u16,
         transport: Transport,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Link> {
         if transport.is_stream() {
-            return self.stream_to(server, transport, now, counters, out);
+            return self.stream_to(server, transport, cx);
         }
-        match self.link_with_room(server, transport, now, out) {
-            None => self.open_link(server, transport, now, counters, out),
+        match self.link_with_room(server, transport, cx) {
+            None => self.open_link(server, transport, cx),
             link => link,
         }
     }
@@ -269,15 +251,14 @@ impl Upstream {
         &mut self,
         server: u16,
         transport: Transport,
-        now: Instant,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Link> {
         let state = &mut self.servers.list[usize::from(server)];
         let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
-        if self.links.has_room(link, &state.connection_policy, now) {
+        if self.links.has_room(link, &state.connection_policy, cx.now) {
             return Some(link);
         }
-        self.retire(link, out);
+        self.retire(link, cx.out);
         None
     }
 
@@ -288,22 +269,20 @@ impl Upstream {
         &mut self,
         server: u16,
         transport: Transport,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Link> {
-        let link = self.links.take(server, transport, now, &mut self.random)?;
+        let link = self.links.take(server, transport, cx.now, &mut self.random)?;
         // The whole range of unprivileged ports (RFC 5452 section 9.2), not a share of it per worker.
         let port = 1024 + self.random.below(65_536 - 1024) as u16;
-        if !out.open(link, self.servers.list[server as usize].address, transport, port) {
+        if !cx.out.open(link, self.servers.list[server as usize].address, transport, port) {
             self.links.free(link);
             // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].on_refused(Unreachable::NoSocket, now);
+            self.servers.list[server as usize].on_refused(Unreachable::NoSocket, cx.now);
             return None;
         }
         self.servers.list[server as usize].untrusted = None;
-        self.set_client_cookie(link, server, now, out);
-        counters.count(Counter::LinksOpened);
+        self.set_client_cookie(link, server, cx);
+        cx.counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];
         server.current[transport as usize] = Some(link.slot);
         server.streams += u16::from(transport.is_stream());
@@ -313,13 +292,13 @@ impl Upstream {
     }
 
     /// Makes the client cookie of a link that was just opened.
-    fn set_client_cookie(&mut self, link: Link, server: u16, now: Instant, out: &mut impl Outbox) {
+    fn set_client_cookie(&mut self, link: Link, server: u16, cx: &mut Context<'_, impl Outbox>) {
         if self.parameters.sends_cookies {
             let address = self.servers.list[usize::from(server)].address.ip();
             let cookie = self.cookie_secret.cookie(
                 address,
-                out.local(link).map(|local| local.ip()),
-                now,
+                cx.out.local(link).map(|local| local.ip()),
+                cx.now,
                 &mut self.random,
             );
             self.links.set_cookie(link, cookie);

@@ -10,7 +10,8 @@
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
@@ -27,16 +28,14 @@ impl Upstream {
         &mut self,
         server: u16,
         transport: Transport,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Link> {
         let number = usize::from(server);
-        self.servers.list[number].connection_policy.refresh(now);
-        if let Some(link) = self.link_with_room(server, transport, now, out) {
+        self.servers.list[number].connection_policy.refresh(cx.now);
+        if let Some(link) = self.link_with_room(server, transport, cx) {
             let one_at_a_time = self.servers.list[number].connection_policy.is_one_at_a_time();
             return if one_at_a_time && self.links.outstanding(link) > 0 {
-                self.stream_beside(link, server, now, counters, out)
+                self.stream_beside(link, server, cx)
             } else {
                 Some(link)
             };
@@ -44,7 +43,7 @@ impl Upstream {
         if self.has_all_streams(server) {
             return None;
         }
-        self.open_link(server, transport, now, counters, out)
+        self.open_link(server, transport, cx)
     }
 
     /// True if no further connection to a server may be opened, because it has a learned limit.
@@ -58,14 +57,7 @@ impl Upstream {
     /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
     /// a new one, or the one with the fewest queries.
     #[cold]
-    fn stream_beside(
-        &mut self,
-        busy: Link,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> Option<Link> {
+    fn stream_beside(&mut self, busy: Link, server: u16, cx: &mut Context<'_, impl Outbox>) -> Option<Link> {
         let number = usize::from(server);
         let transport = self.links.transport(busy);
         let mut least = busy;
@@ -75,9 +67,9 @@ impl Upstream {
                 continue;
             }
             let outstanding = self.links.outstanding(link);
-            if !self.links.has_room(link, &self.servers.list[number].connection_policy, now) {
+            if !self.links.has_room(link, &self.servers.list[number].connection_policy, cx.now) {
                 if outstanding == 0 {
-                    self.close(link, out);
+                    self.close(link, cx.out);
                 }
             } else if outstanding < self.links.outstanding(least) {
                 least = link;
@@ -86,7 +78,7 @@ impl Upstream {
         if self.links.outstanding(least) == 0 || self.has_all_streams(server) {
             return Some(least);
         }
-        let opened = self.open_link(server, transport, now, counters, out)?;
+        let opened = self.open_link(server, transport, cx)?;
         self.servers.list[number].spare.push(busy.slot);
         Some(opened)
     }
@@ -97,9 +89,7 @@ impl Upstream {
     pub(super) fn maintain_streams(
         &mut self,
         number: usize,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Instant> {
         if self.servers.list[number].streams == 0 {
             return None;
@@ -107,11 +97,11 @@ impl Upstream {
         let [_, tcp, tls] = self.servers.list[number].current;
         let mut next = None;
         for slot in [tcp, tls].into_iter().flatten() {
-            next = next.into_iter().chain(self.maintain_stream(slot, number, now, counters, out)).min();
+            next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
         }
         for place in (0..self.servers.list[number].spare.len()).rev() {
             let slot = self.servers.list[number].spare[place];
-            next = next.into_iter().chain(self.maintain_stream(slot, number, now, counters, out)).min();
+            next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
         }
         next
     }
@@ -120,37 +110,35 @@ impl Upstream {
         &mut self,
         slot: u16,
         number: usize,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Instant> {
         let link = self.links.link(slot)?;
         let server = &self.servers.list[number];
         if let Some(end) = self.links.idle_until(link, &server.connection_policy) {
-            if end > now {
+            if end > cx.now {
                 return Some(end);
             }
-            self.close(link, out);
+            self.close(link, cx.out);
             return None;
         }
         let end = self.links.silent_since(link)? + Span(self.parameters.timeout.0 / 2);
-        if end > now {
+        if end > cx.now {
             return Some(end);
         }
-        self.on_stall(link, now, counters);
+        self.on_stall(link, cx);
         None
     }
 
     /// Handles a connection that stalls: its questions are asked again now, if they have an attempt left.
     #[cold]
-    fn on_stall(&mut self, link: Link, now: Instant, counters: &mut Counters) {
-        counters.count(Counter::StreamsStalled);
+    fn on_stall(&mut self, link: Link, cx: &mut Context<'_, impl Outbox>) {
+        cx.counters.count(Counter::StreamsStalled);
         let server = self.links.server(link);
         // One failure for all questions: eight would make the server look dead.
-        self.servers.list[usize::from(server)].on_timeout(now);
-        self.note_tcp_loss(server, now, counters);
+        self.servers.list[usize::from(server)].on_timeout(cx.now);
+        self.note_tcp_loss(server, cx);
         if self.links.outstanding(link) >= CROWD {
-            self.learn_from_ending(link, now, counters);
+            self.learn_from_ending(link, cx);
         }
         // Questions wait on it, so it stays open.
         let _ = self.set_aside(link);
@@ -176,23 +164,23 @@ impl Upstream {
                 outbound.send_failed = true;
                 outbound.extended_wait = true;
                 outbound.reconnects = true;
-                counters.count(Counter::StreamRetries);
-                self.set_deadline(index, now);
+                cx.counters.count(Counter::StreamRetries);
+                self.set_deadline(index, cx.now);
             }
         }
     }
 
     /// Learns from a connection that its upstream has closed after at least one reply.
     #[cold]
-    pub(super) fn learn_from_ending(&mut self, link: Link, now: Instant, counters: &mut Counters) {
+    pub(super) fn learn_from_ending(&mut self, link: Link, cx: &mut Context<'_, impl Outbox>) {
         let ending = Ending {
             answered: self.links.answered(link),
             waited: self.links.outstanding(link) > 0,
-            idle: now - self.links.last_activity(link),
+            idle: cx.now - self.links.last_activity(link),
         };
         let server = self.links.server(link);
-        let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, now);
-        self.count_learned(server, learned, now, counters);
+        let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, cx.now);
+        self.count_learned(server, learned, cx);
     }
 
     /// Learns from a reply over a connection.
@@ -202,8 +190,7 @@ impl Upstream {
         index: Index,
         link: Link,
         round_trip: Span,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         let reply = ReplyTiming {
             round_trip,
@@ -213,42 +200,41 @@ impl Upstream {
         let server = self.links.server(link);
         let over_tcp = self.outbound_queries[index].over_stream;
         let state = &mut self.servers.list[usize::from(server)];
-        let learned = state.connection_policy.on_reply(reply, now);
+        let learned = state.connection_policy.on_reply(reply, cx.now);
         if self.parameters.auto && !over_tcp {
-            match state.transport_choice.on_answer(round_trip, now) {
+            match state.transport_choice.on_answer(round_trip, cx.now) {
                 Verdict::Unchanged => {}
-                Verdict::Promoted => counters.count(Counter::ChoseTcp),
-                Verdict::Late => self.note_tcp_loss(server, now, counters),
+                Verdict::Promoted => cx.counters.count(Counter::ChoseTcp),
+                Verdict::Late => self.note_tcp_loss(server, cx),
             }
         }
-        self.count_learned(server, learned, now, counters);
+        self.count_learned(server, learned, cx);
     }
 
     fn count_learned(
         &mut self,
         server: u16,
         learned: Option<LearnedHabit>,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         let Some(learned) = learned else { return };
-        counters.count(match learned {
+        cx.counters.count(match learned {
             LearnedHabit::Questions => Counter::LimitQuestions,
             LearnedHabit::Idle => Counter::LimitIdle,
             LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
         });
         // A connection that is closed when idle costs nothing.
         if learned != LearnedHabit::Idle {
-            self.note_tcp_loss(server, now, counters);
+            self.note_tcp_loss(server, cx);
         }
     }
 
     /// Records a loss over TCP for `transport = "auto"`.
     #[cold]
-    pub(super) fn note_tcp_loss(&mut self, server: u16, now: Instant, counters: &mut Counters) {
+    pub(super) fn note_tcp_loss(&mut self, server: u16, cx: &mut Context<'_, impl Outbox>) {
         let choice = &mut self.servers.list[usize::from(server)].transport_choice;
-        if self.parameters.auto && choice.on_loss(now) {
-            counters.count(Counter::ChoseUdp);
+        if self.parameters.auto && choice.on_loss(cx.now) {
+            cx.counters.count(Counter::ChoseUdp);
         }
     }
 

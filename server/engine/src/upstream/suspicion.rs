@@ -14,7 +14,8 @@
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
-use crate::counters::{Counter, Counters};
+use crate::context::Context;
+use crate::counters::Counter;
 use crate::interface::{Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::upstream::Upstream;
@@ -146,20 +147,13 @@ impl Upstream {
     /// if enough was sent.
     #[cold]
     #[inline(never)]
-    pub(super) fn suspect(
-        &mut self,
-        index: Index,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> bool {
+    pub(super) fn suspect(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) -> bool {
         let doubt = &mut self.outbound_queries[index].doubt;
         doubt.raise(server);
         if doubt.compares {
-            return self.compare(index, now, counters, out);
+            return self.compare(index, cx);
         }
-        self.move_to_tcp(index, server, Counter::TcpSuspicion, now, counters, out);
+        self.move_to_tcp(index, server, Counter::TcpSuspicion, cx);
         true
     }
 
@@ -172,9 +166,7 @@ impl Upstream {
         (index, place): (Index, usize),
         mismatch: Mismatch,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
+        cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
         let digest = self.digest(message);
         let outbound = &mut self.outbound_queries[index];
@@ -198,19 +190,13 @@ impl Upstream {
             return true;
         }
         outbound.attempts[place].failed |= compares;
-        self.suspect(index, attempt.server, now, counters, out);
+        self.suspect(index, attempt.server, cx);
         false
     }
 
     /// Sends a query of the comparison, if the question is in doubt, not too many were sent, and its server would still be asked over UDP.
     /// Returns false if not: the question goes its usual way.
-    pub(super) fn compare(
-        &mut self,
-        index: Index,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) -> bool {
+    pub(super) fn compare(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) -> bool {
         let outbound = &self.outbound_queries[index];
         let Doubt { is_raised, queries, server, .. } = outbound.doubt;
         let is_asked_over_udp = || {
@@ -230,27 +216,20 @@ impl Upstream {
         outbound.doubt.compares = true;
         outbound.over_stream = false;
         outbound.tries = outbound.tries.saturating_sub(1);
-        self.send_to_compare(index, server, now, counters, out);
+        self.send_to_compare(index, server, cx);
         true
     }
 
     /// Sends a query whose reply is compared. It has a socket of its own: the next query of anyone opens another one.
-    pub(super) fn send_to_compare(
-        &mut self,
-        index: Index,
-        server: u16,
-        now: Instant,
-        counters: &mut Counters,
-        out: &mut impl Outbox,
-    ) {
+    pub(super) fn send_to_compare(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &mut self.outbound_queries[index];
         outbound.doubt.newest = outbound.attempts_len;
         if outbound.doubt.first == 0 {
             outbound.doubt.first = outbound.attempts_len;
         }
-        self.retire_current(server, out);
-        self.send_to(index, server, now, counters, out);
-        self.retire_current(server, out);
+        self.retire_current(server, cx.out);
+        self.send_to(index, server, cx);
+        self.retire_current(server, cx.out);
     }
 
     /// Retires the UDP link to a server that new queries take.
@@ -269,8 +248,7 @@ impl Upstream {
         index: Index,
         place: usize,
         message: &Message<'_>,
-        now: Instant,
-        counters: &mut Counters,
+        cx: &mut Context<'_, impl Outbox>,
     ) {
         let attempt = self.outbound_queries[index].attempts[place];
         let doubt = self.outbound_queries[index].doubt;
@@ -281,12 +259,12 @@ impl Upstream {
             || self.links.transport(attempt.link).is_stream() && doubt.digest == self.digest(message);
         let server = &mut self.servers.list[usize::from(doubt.server)];
         if is_confirmed && doubt.by_case {
-            server.letter_case.note_changed(now);
+            server.letter_case.note_changed(cx.now);
         }
         if doubt.is_settled() && doubt.by_cookie {
-            server.cookies.stop_expecting(now);
-            server.cookies.suspend(now);
-            counters.count(Counter::UpstreamCookieLost);
+            server.cookies.stop_expecting(cx.now);
+            server.cookies.suspend(cx.now);
+            cx.counters.count(Counter::UpstreamCookieLost);
         }
         // A question shows it once.
         let doubt = &mut self.outbound_queries[index].doubt;

@@ -1,0 +1,204 @@
+//! What the configuration says of a pending query's question or reply: local data, response policy zones, and aliases that lead to names
+//! that the configuration decides about.
+
+use crate::base::buffers::FramePool;
+use crate::base::slab::Index;
+use crate::client::Clients;
+use crate::client::chased::NO_END;
+use crate::context::Context;
+use crate::counters::Counter;
+use crate::dns64::decision::Stage;
+use crate::interface::Outbox;
+use crate::message::cname_chain::Chain;
+use crate::message::question::QUESTION;
+use crate::message::reply::{Outcome, is_bogus};
+use crate::reasons::PolicyAction;
+use crate::resolve::progress::{Found, Progress};
+use crate::resolve::rpz::{self, Compared};
+use crate::resolve::steps::Origin;
+use crate::resolve::write::End;
+use crate::resolve::{divert, join};
+use crate::rpz::response::Decided;
+use crate::rpz::table::{NO_RULE_YET, PASSTHRU};
+use crate::settings::Settings;
+use crate::trace::{Subject, TraceEvent};
+use crate::upstream::Upstream;
+use wire::{Message, Rcode, ede};
+
+/// End of a query for which the reply of a rule cannot be written.
+const BLOCKED: Progress = Progress::Ends(End::Empty(Rcode::SERVFAIL, Some(ede::BLOCKED)));
+
+/// The configuration, and the parts that its replies need.
+pub(crate) struct Here<'e> {
+    pub(crate) settings: &'e Settings,
+    pub(crate) clients: &'e mut Clients,
+    pub(crate) upstream: &'e mut Upstream,
+    pub(crate) frames: &'e mut FramePool,
+}
+
+impl Here<'_> {
+    /// What goes before the stage of a pending query after a reply of an upstream. None: the reply counts.
+    #[inline]
+    pub(crate) fn overrule(
+        mut self,
+        pending: Index,
+        outcome: &Outcome<'_, '_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        if let Outcome::Reply(message, chain) = outcome
+            && chain.is_alias()
+            && let Some(progress) = self.divert(pending, message, chain, cx)
+        {
+            return Some(progress);
+        }
+        self.apply_to_reply(pending, &Compared { outcome, is_whole: true }, cx)
+    }
+
+    /// Ends a reply at the first alias whose target the configuration decides about. None: the reply counts to its end.
+    #[inline(never)]
+    fn divert(
+        &mut self,
+        pending: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        let servers = &self.upstream.servers;
+        let (place, reason) = divert::diversion(self.clients, pending, chain, self.settings, servers)?;
+        // Its aliases may be forged.
+        if is_bogus(message) {
+            return None;
+        }
+        // Policy has its say about the names before.
+        let before = chain.up_to(place);
+        let compared = Compared { outcome: &Outcome::Reply(message, &before), is_whole: false };
+        if let Some(progress) = self.apply_to_reply(pending, &compared, cx) {
+            return Some(progress);
+        }
+        cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::Diverts(reason));
+        let found = self.write(pending, Origin::Alias, |_, question, frame| {
+            divert::cut(message, chain, place, question, frame)
+        });
+        Some(found.unwrap_or(Progress::Ends(End::Endless(NO_END))))
+    }
+
+    /// Finds the reply to a pending query's current question in local data.
+    pub(crate) fn look_in_local_data(
+        mut self,
+        pending: Index,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        let lookup = self.clients.current_question(pending);
+        // Most names are not local: this one lookup is all they cost.
+        if !lookup.is_ours() || self.settings.local_data.find(lookup.name).is_none() {
+            return None;
+        }
+        self.write(pending, Origin::Local, |settings, question, frame| {
+            let (length, source) = settings.local_data.reply(question, &settings.dns64.arpa, frame)?;
+            cx.counters.count(source.counter());
+            cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::LocalReply(source));
+            Some(length)
+        })
+    }
+
+    /// Applies the rules of response policy zones to a pending query's current question, before it is asked.
+    pub(crate) fn apply_to_question(
+        mut self,
+        pending: Index,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        match self.clients.pending_queries[pending].rpz_rule {
+            PASSTHRU => None,
+            NO_RULE_YET => {
+                let decided = rpz::of_question(self.clients, self.settings, pending, cx)?;
+                self.apply(pending, &decided, cx)
+            }
+            rule => {
+                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::LocalLookup);
+                self.look_in_rule(pending, rule)
+            }
+        }
+    }
+
+    /// Applies the rules of response policy zones to the outcome of a pending query's current question.
+    #[inline]
+    fn apply_to_reply(
+        &mut self,
+        pending: Index,
+        compared: &Compared<'_, '_, '_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        if !rpz::is_subject(self.settings, &self.clients.pending_queries[pending]) {
+            return None;
+        }
+        let decided = rpz::of_reply(self.clients, self.settings, pending, compared, cx)?;
+        self.apply(pending, &decided, cx)
+    }
+
+    /// Carries out the action of a rule. None: PASSTHRU.
+    fn apply(
+        &mut self,
+        pending: Index,
+        decided: &Decided<'_, '_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        let query = &mut self.clients.pending_queries[pending];
+        let action = rpz::apply(&self.settings.rpz, query, decided.rule, cx)?;
+        if action == PolicyAction::LocalData {
+            // The early A question is not about the zone's data.
+            join::release_early_a(self.clients, self.upstream, pending);
+            return match decided.from {
+                // The upstream's reply ends at the name with the rule.
+                Some(from) if from.place > 0 => {
+                    let way =
+                        self.write(pending, Origin::Alias, |_, question, frame| from.way(question, frame));
+                    Some(way.unwrap_or(BLOCKED))
+                }
+                _ => self.look_in_rule(pending, decided.rule),
+            };
+        }
+        if query.stage != Stage::Direct {
+            cx.counters.count(Counter::NotSynthesizedPolicy);
+        }
+        Some(match action {
+            PolicyAction::Drop => Progress::Ends(End::Dropped),
+            PolicyAction::TcpOnly => Progress::Ends(End::TcpOnly),
+            _ => {
+                let denial = self.write(pending, Origin::Denial, |settings, question, frame| {
+                    settings.rpz.denial(decided, question, &settings.dns64.arpa, frame)
+                });
+                denial.unwrap_or(BLOCKED)
+            }
+        })
+    }
+
+    /// Finds the reply to a lookup in the data of a rule. None: the rule is gone after a reload.
+    fn look_in_rule(&mut self, pending: Index, rule: u32) -> Option<Progress> {
+        if !rpz::has_data(&self.settings.rpz, &mut self.clients.pending_queries[pending], rule) {
+            return None;
+        }
+        let found = self.write(pending, Origin::Local, |settings, question, frame| {
+            settings.rpz.data(rule, question, &settings.dns64.arpa, frame)
+        });
+        Some(found.unwrap_or(BLOCKED))
+    }
+
+    /// Has `write` write a reply to a pending query's current question. None: it could not.
+    fn write(
+        &mut self,
+        pending: Index,
+        origin: Origin,
+        write: impl FnOnce(&Settings, &[u8], &mut [u8]) -> Option<usize>,
+    ) -> Option<Progress> {
+        let mut frame = self.frames.take();
+        let mut room = [0; QUESTION];
+        let question = self.clients.current_question(pending).question(&mut room);
+        match write(self.settings, question, &mut frame) {
+            Some(length) => Some(Progress::Found(Found { frame, length, origin })),
+            None => {
+                self.frames.give(frame);
+                None
+            }
+        }
+    }
+}

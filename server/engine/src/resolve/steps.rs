@@ -1,0 +1,257 @@
+//! The next step of a resolution: stage and outcome in, next step out. Nothing here counts, sends or changes anything; `driver.rs`
+//! carries the steps out.
+//!
+//! A failure of the AAAA lookup may mean a bogus answer, which must never be papered over with A records (RFC 6147 section 5.5 (2)), or a
+//! broken server, where the A lookup decides (section 5.1.2). An extended DNS error (RFC 8914) in the SERVFAIL decides at once. Otherwise
+//! the AAAA lookup is asked again without validation, with CD set (RFC 4035 section 3.2.2), and the A lookup at the same time:
+//!
+//! ```text
+//! AAAA -> SERVFAIL -> AAAA with CD -> fails too: the server is broken -> the A lookup decides
+//!                                  -> is answered -> AAAA once more -> SERVFAIL: bogus -> SERVFAIL
+//!                                                                   -> any other reply -> used as the first reply
+//! ```
+//!
+//! The last query distinguishes a bogus answer from a short failure of the server. A failure costs one more query, and no time if
+//! the A lookup takes as long. A bogus answer costs two more queries. There is no check with `dnssec = "off"`, where the upstream's
+//! validation is not trusted, nor where `on-failure` forwards failures.
+
+use crate::client::pending_query::PendingQuery;
+use crate::dns64::config::Dns64;
+use crate::dns64::decision::{AaaaDecision, Cause, is_secure};
+use crate::dns64::embed::{self, EmbeddingCounts};
+use crate::dns64::rules::{Applicable, Rule};
+use crate::message::cname_chain::Chain;
+use crate::message::question::QueryFlags;
+use crate::message::reply::{Outcome, is_stale, negative_ttl};
+use crate::reasons::PassReason;
+use crate::resolve::divert::depends_on_client;
+use wire::{Message, Rcode, Record, Section, Type};
+
+/// Origin of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// An upstream, now or earlier: the cache has it.
+    Upstream,
+    /// Local data, or those of a rule of a response policy zone.
+    Local,
+    /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.
+    Alias,
+    /// A rule of a response policy zone that denies the name, or the data of the type: the answer, whatever the stage.
+    Denial,
+}
+
+/// The next step of a resolution.
+pub(crate) enum Next<'r, 'm, 'a> {
+    /// Look up the name at which the chain of the reply ends.
+    Chase(&'m Message<'a>, &'m Chain<'a>),
+    /// Ask the A lookup.
+    AskA(AskA),
+    /// Ask the AAAA lookup with CD set, and the A lookup.
+    CheckBogus,
+    /// Ask the AAAA lookup once more, with validation.
+    RecheckBogus,
+    /// Ask the negative AAAA reply again, as none of the addresses may be embedded. It is not kept for this: the case is rare, and
+    /// keeping would cost every query.
+    AskNegativeAaaa(Addresses<'r, 'm, 'a>, EmbeddingCounts),
+    /// The answer is synthesized from the addresses.
+    Synthesize(Addresses<'r, 'm, 'a>),
+    /// The answer is the reply.
+    Forward(Forward<'m, 'a>),
+    /// The answer is SERVFAIL, since the AAAA reply is bogus.
+    Bogus,
+    /// The answer is the aliases that led to the name.
+    AliasesOnly,
+    /// No upstream has answered. For a query with DNS64 with the reason why that is the end.
+    Failed(Option<PassReason>),
+}
+
+/// What the AAAA lookup leaves to the A lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AskA {
+    /// Reason for asking.
+    pub(crate) cause: Cause,
+    /// Negative TTL of the AAAA reply, in seconds; none if it had no SOA record.
+    pub(crate) negative_ttl: Option<u32>,
+    /// True if the AAAA reply was secure.
+    pub(crate) is_secure: bool,
+}
+
+/// A reply of the A lookup that has addresses.
+#[derive(Clone, Copy)]
+pub(crate) struct Addresses<'r, 'm, 'a> {
+    pub(crate) reply: &'m Message<'a>,
+    pub(crate) chain: &'m Chain<'a>,
+    /// Prefix rules that apply.
+    pub(crate) rules: &'r Applicable<'r>,
+}
+
+/// A reply that is the answer.
+pub(crate) struct Forward<'m, 'a> {
+    pub(crate) reply: &'m Message<'a>,
+    pub(crate) chain: &'m Chain<'a>,
+    /// True if excluded AAAA records are left out.
+    pub(crate) is_filtered: bool,
+    /// For a query with DNS64, the reason why there is no synthesis.
+    pub(crate) reason: Option<PassReason>,
+    /// True if all clients without DNS64 get this reply as their answer.
+    pub(crate) is_for_all: bool,
+}
+
+/// A query without DNS64: the reply is the answer.
+pub(crate) fn direct<'m, 'a>(
+    query: &PendingQuery,
+    outcome: &Outcome<'m, 'a>,
+    origin: Origin,
+) -> Next<'static, 'm, 'a> {
+    let Outcome::Reply(reply, chain) = *outcome else { return Next::Failed(None) };
+    if follows_to_the_end(query, reply, chain, origin) {
+        return Next::Chase(reply, chain);
+    }
+    Next::Forward(Forward {
+        reply,
+        chain,
+        is_filtered: false,
+        reason: None,
+        is_for_all: !depends_on_client(chain),
+    })
+}
+
+/// True if a reply ends in an alias that has to be followed here: clients are stubs, which do not follow aliases (RFC 1034 section
+/// 5.3.1), and servers that do not recurse leave those that leave their zones to the asker (section 4.3.2). A client that asks
+/// without RD wants to know what there is. No upstream knows a local alias.
+pub(crate) fn follows_to_the_end(
+    query: &PendingQuery,
+    reply: &Message<'_>,
+    chain: &Chain<'_>,
+    origin: Origin,
+) -> bool {
+    chain.is_alias()
+        && (query.query_flags.has(QueryFlags::RD)
+            || origin == Origin::Local && !matches!(query.current_type(), Type::CNAME | Type::ANY))
+        && chain.is_unfinished(reply)
+}
+
+/// The AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.4) is over. `decision`: that of [`decide`](crate::dns64::decision::decide).
+pub(crate) fn aaaa<'m, 'a>(
+    query: &PendingQuery,
+    decision: AaaaDecision,
+    outcome: &Outcome<'m, 'a>,
+    dns64: &Dns64,
+) -> Next<'static, 'm, 'a> {
+    match (decision, outcome) {
+        (AaaaDecision::Pass(PassReason::RealAaaa), _) if ignores_real(query, dns64).is_some() => {
+            ask_a(Cause::Ignored, outcome, dns64)
+        }
+        (AaaaDecision::Pass(reason), Outcome::Reply(reply, chain)) => forward(reply, chain, Some(reason)),
+        (AaaaDecision::Pass(reason), Outcome::Failed) => Next::Failed(Some(reason)),
+        (AaaaDecision::ChaseCname, Outcome::Reply(reply, chain)) => Next::Chase(reply, chain),
+        // Only a reply has aliases.
+        (AaaaDecision::ChaseCname, Outcome::Failed) => ask_a(Cause::Timeout, outcome, dns64),
+        (AaaaDecision::Synthesize(cause), _) => ask_a(cause, outcome, dns64),
+        // The upstream does not validate for a client that sets CD.
+        (AaaaDecision::CheckBogus, _) if query.query_flags.has(QueryFlags::CD) => {
+            ask_a(Cause::Error, outcome, dns64)
+        }
+        //= RFC 6147 section 5.5: requirement 29
+        (AaaaDecision::CheckBogus, _) if query.bogus_recheck => Next::Bogus,
+        (AaaaDecision::CheckBogus, _) => Next::CheckBogus,
+    }
+}
+
+/// Rule that makes DNS64 ignore real AAAA records for a query; none if they count.
+pub(crate) fn ignores_real<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
+    dns64.rules.of(query.client.address, query.name()).ignores_real()
+}
+
+/// The AAAA lookup with CD set, without validation, is over: it shows if there is a reply at all. The client never gets that reply.
+pub(crate) fn aaaa_with_cd<'m, 'a>(outcome: &Outcome<'m, 'a>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
+    match outcome {
+        // Expired data do not show that a server answers now.
+        Outcome::Reply(message, _) if is_stale(message) => ask_a(Cause::Error, &Outcome::Failed, dns64),
+        Outcome::Reply(message, _) if matches!(message.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN) => {
+            Next::RecheckBogus
+        }
+        _ => ask_a(Cause::Error, outcome, dns64),
+    }
+}
+
+/// The A lookup is over (RFC 6147 section 5.1.6). `rules`: none yet; those that apply are added if they are needed.
+//= RFC 6147 section 5.1.6: requirement 11
+pub(crate) fn a<'r, 'm, 'a>(
+    query: &PendingQuery,
+    outcome: &Outcome<'m, 'a>,
+    dns64: &Dns64,
+    rules: &'r mut Applicable<'r>,
+) -> Next<'r, 'm, 'a> {
+    let Outcome::Reply(reply, chain) = *outcome else { return Next::Failed(Some(PassReason::AFailed)) };
+    let Some(first) = first_a(reply, chain) else {
+        if chain.is_unfinished(reply) {
+            return Next::Chase(reply, chain);
+        }
+        let is_failure = reply.rcode() != Rcode::NOERROR;
+        let reason = if is_failure { PassReason::AFailed } else { PassReason::NoA };
+        return forward(reply, chain, Some(reason));
+    };
+    rules.find(query.client.address, query.name());
+    let rules = &*rules;
+    let addresses = Addresses { reply, chain, rules };
+    match embed::all_omitted(&first, reply, chain, dns64, rules) {
+        Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
+        _ => Next::Synthesize(addresses),
+    }
+}
+
+/// The negative AAAA reply has come again.
+pub(crate) fn negative_aaaa<'m, 'a>(outcome: &Outcome<'m, 'a>) -> Next<'static, 'm, 'a> {
+    match *outcome {
+        Outcome::Reply(reply, chain) if reply.rcode() == Rcode::NOERROR => forward(reply, chain, None),
+        // The A lookup has shown that the name exists.
+        _ => Next::AliasesOnly,
+    }
+}
+
+/// The reply of a lookup is the answer of a query with DNS64.
+fn forward<'m, 'a>(
+    reply: &'m Message<'a>,
+    chain: &'m Chain<'a>,
+    reason: Option<PassReason>,
+) -> Next<'static, 'm, 'a> {
+    Next::Forward(Forward { reply, chain, is_filtered: true, reason, is_for_all: false })
+}
+
+/// The A lookup decides.
+fn ask_a<'m, 'a>(cause: Cause, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
+    let (negative_ttl, is_secure) = match outcome {
+        Outcome::Reply(message, chain) => (negative_ttl(message, chain), is_secure(message, dns64)),
+        Outcome::Failed => (None, false),
+    };
+    Next::AskA(AskA { cause, negative_ttl, is_secure })
+}
+
+/// First A record at the end of the chain of a reply without an error.
+#[inline(always)]
+fn first_a<'m>(message: &Message<'m>, chain: &Chain<'_>) -> Option<Record<'m>> {
+    if message.rcode() != Rcode::NOERROR {
+        return None;
+    }
+    let mut answers = message.records(Section::Answer);
+    // Not `find`: the copies of the engine would share one function of it, and call it.
+    loop {
+        let record = answers.next()?;
+        if chain.ends_in(&record, Type::A) {
+            return Some(record);
+        }
+    }
+}
+
+/// True if an answer without addresses lacks the SOA that lets the client cache it (RFC 2308 section 5), and the AAAA reply
+/// had one.
+fn needs_negative_aaaa(query: &PendingQuery, reply: &Message<'_>) -> bool {
+    query.cause == Cause::NoData
+        && query.negative_ttl.is_some()
+        && !reply.records(Section::Authority).any(|record| record.rtype == Type::SOA)
+}
+
+#[cfg(test)]
+#[path = "steps_tests.rs"]
+mod tests;
