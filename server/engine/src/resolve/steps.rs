@@ -98,6 +98,7 @@ pub(crate) struct Forward<'m, 'a> {
 }
 
 /// A query without DNS64: the reply is the answer.
+#[inline]
 pub(crate) fn direct<'m, 'a>(
     query: &PendingQuery,
     outcome: &Outcome<'m, 'a>,
@@ -132,6 +133,8 @@ pub(crate) fn follows_to_the_end(
 }
 
 /// The AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.4) is over. `decision`: that of [`decide`](crate::dns64::decision::decide).
+// In each copy of the engine, as all steps of an ordinary resolution are: a call would cost as much as the decision.
+#[inline(always)]
 pub(crate) fn aaaa<'m, 'a>(
     query: &PendingQuery,
     decision: AaaaDecision,
@@ -142,11 +145,15 @@ pub(crate) fn aaaa<'m, 'a>(
         (AaaaDecision::Pass(PassReason::RealAaaa), _) if ignores_real(query, dns64).is_some() => {
             ask_a(Cause::Ignored, outcome, dns64)
         }
+        // Section 5.1.1: "the result is returned to the requesting client as per normal DNS semantics". Section 5.1.2: "A result with RCODE=3
+        // (Name Error) is handled according to normal DNS operation".
         (AaaaDecision::Pass(reason), Outcome::Reply(reply, chain)) => forward(reply, chain, Some(reason)),
         (AaaaDecision::Pass(reason), Outcome::Failed) => Next::Failed(Some(reason)),
+        // Section 5.1.5: "the CNAME or DNAME chain is followed until the first terminating A or AAAA record is reached."
         (AaaaDecision::ChaseCname, Outcome::Reply(reply, chain)) => Next::Chase(reply, chain),
         // Only a reply has aliases.
         (AaaaDecision::ChaseCname, Outcome::Failed) => ask_a(Cause::Timeout, outcome, dns64),
+        // Section 5.1.6: "the DNS64 attempts to retrieve A records for the name in question".
         (AaaaDecision::Synthesize(cause), _) => ask_a(cause, outcome, dns64),
         // The upstream does not validate for a client that sets CD.
         (AaaaDecision::CheckBogus, _) if query.query_flags.has(QueryFlags::CD) => {
@@ -177,6 +184,7 @@ pub(crate) fn aaaa_with_cd<'m, 'a>(outcome: &Outcome<'m, 'a>, dns64: &Dns64) -> 
 
 /// The A lookup is over (RFC 6147 section 5.1.6). `rules`: none yet; those that apply are added if they are needed.
 //= RFC 6147 section 5.1.6: requirement 11
+#[inline(always)]
 pub(crate) fn a<'r, 'm, 'a>(
     query: &PendingQuery,
     outcome: &Outcome<'m, 'a>,
@@ -188,6 +196,8 @@ pub(crate) fn a<'r, 'm, 'a>(
         if chain.is_unfinished(reply) {
             return Next::Chase(reply, chain);
         }
+        // "If this new A RR query results in an empty answer or in an error, then the empty result or error is used as the basis for the answer
+        // returned to the querying client."
         let is_failure = reply.rcode() != Rcode::NOERROR;
         let reason = if is_failure { PassReason::AFailed } else { PassReason::NoA };
         return forward(reply, chain, Some(reason));
@@ -197,6 +207,7 @@ pub(crate) fn a<'r, 'm, 'a>(
     let addresses = Addresses { reply, chain, rules };
     match embed::all_omitted(&first, reply, chain, dns64, rules) {
         Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
+        // "the DNS64 synthesizes AAAA RRs based on the A RRs".
         _ => Next::Synthesize(addresses),
     }
 }
@@ -211,6 +222,7 @@ pub(crate) fn negative_aaaa<'m, 'a>(outcome: &Outcome<'m, 'a>) -> Next<'static, 
 }
 
 /// The reply of a lookup is the answer of a query with DNS64.
+#[inline]
 fn forward<'m, 'a>(
     reply: &'m Message<'a>,
     chain: &'m Chain<'a>,
@@ -220,6 +232,7 @@ fn forward<'m, 'a>(
 }
 
 /// The A lookup decides.
+#[inline]
 fn ask_a<'m, 'a>(cause: Cause, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
     let (negative_ttl, is_secure) = match outcome {
         Outcome::Reply(message, chain) => (negative_ttl(message, chain), is_secure(message, dns64)),
