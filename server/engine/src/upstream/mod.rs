@@ -28,7 +28,6 @@ pub(crate) mod send;
 pub mod server;
 mod streams;
 pub(crate) mod suspicion;
-pub mod transport_choice;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};

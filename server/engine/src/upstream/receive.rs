@@ -200,10 +200,7 @@ impl Upstream {
             self.hedge_helped(cx.counters);
         }
         if self.links.transport(attempt.link).is_stream() {
-            self.learn_from_reply(index, attempt.link, cx.now - attempt.sent, cx);
-        } else if self.parameters.auto {
-            let server = &mut self.servers.list[usize::from(attempt.server)];
-            server.transport_choice.on_udp_answer(cx.now - attempt.sent);
+            self.learn_from_reply(attempt.link, cx.now - attempt.sent, cx);
         }
         if self.outbound_queries[index].doubt.is_raised {
             self.learn_from_doubt(index, place, message, cx);
@@ -410,7 +407,6 @@ impl Upstream {
         }
         if waited && transport.is_stream() {
             cx.counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
-            self.note_tcp_loss(server, cx);
         }
         // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
         if waited {
@@ -515,7 +511,6 @@ mod tests {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Tcp,
-            auto: false,
             mix_case: true,
             tls: vec![],
         };
@@ -523,7 +518,6 @@ mod tests {
             tries: config.tries,
             timeout: config.timeout,
             transport: config.transport,
-            auto: false,
             mix_case: true,
             select: config.select,
             sends_cookies: false,

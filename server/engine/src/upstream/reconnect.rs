@@ -52,15 +52,6 @@ impl Upstream {
         lost: &LostLink,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Reconnect {
-        let auto = self.parameters.auto && lost.transport == Transport::Tcp;
-        let outbound = &mut self.outbound_queries[index];
-        if auto && !outbound.over_stream {
-            // The question goes over UDP now, with all its attempts.
-            outbound.tries = outbound.tries.saturating_sub(1);
-            outbound.reconnects = true;
-            cx.counters.count(Counter::StreamRetries);
-            return Reconnect::Now;
-        }
         let outbound = &self.outbound_queries[index];
         let is_udp = lost.transport == Transport::Udp;
         let is_kept = match is_udp {

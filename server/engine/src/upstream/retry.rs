@@ -16,7 +16,7 @@ use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::context::Context;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Link, Outbox, Transport};
+use crate::interface::{Outbox, Transport};
 use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
@@ -90,9 +90,6 @@ impl Upstream {
             && !outbound.send_failed
             && !outbound.extended_wait
         {
-            if self.chose_tcp(index) && self.links.is_hung(attempt.link, attempt.sent) {
-                return self.leave_tcp(index, attempt.link, cx);
-            }
             let server = &mut self.servers.list[attempt.server as usize];
             if outbound.query_flags.has(QueryFlags::PROBE) {
                 server.breaker.on_probe_timeout(cx.now);
@@ -109,19 +106,6 @@ impl Upstream {
             Some(until) => AttemptDeadline::WaitUntil(until),
             None => AttemptDeadline::Over(last.map(|attempt| attempt.server)),
         }
-    }
-
-    /// Ends the attempt of a question that went over TCP by choice, and whose connection is silent. It goes over UDP, with all its attempts.
-    #[cold]
-    fn leave_tcp(&mut self, index: Index, link: Link, cx: &mut Context<'_, impl Outbox>) -> AttemptDeadline {
-        self.note_tcp_loss(self.links.server(link), cx);
-        // This question waits on it, so it stays open.
-        let _ = self.set_aside(link);
-        let outbound = &mut self.outbound_queries[index];
-        outbound.tries = outbound.tries.saturating_sub(1);
-        outbound.reconnects = true;
-        cx.counters.count(Counter::StreamRetries);
-        AttemptDeadline::Over(None)
     }
 
     /// Decides whether to hedge a question whose last attempt is late, at the cost of a token (`retry_budget.rs`). Returns the end

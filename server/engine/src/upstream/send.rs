@@ -50,7 +50,7 @@ impl Upstream {
 
     /// Sends a query of a question to one server.
     pub(super) fn send_to(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let over_tcp = self.outbound_queries[index].over_stream || self.chooses_tcp(index, server, cx.now);
+        let over_tcp = self.outbound_queries[index].over_stream;
         let transport = self.servers.list[usize::from(server)].transport(over_tcp);
         if transport == Transport::Tls {
             self.outbound_queries[index].over_stream = true;
@@ -120,8 +120,6 @@ impl Upstream {
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => state.breaker.probe_wait(ceiling),
-            // The connection may have to be opened. A question that is late goes over UDP.
-            Transport::Tcp if self.parameters.auto && !outbound.over_stream => state.wait(1, ceiling),
             // After a restart, the first reply may take as long as any: over TLS, it comes behind a handshake.
             _ if all_dead() && outbound.lost_at.is_none() && !may_restart => state.last_wait(ceiling),
             // One and a half times the ceiling since the first attempt.

@@ -13,7 +13,6 @@ use crate::upstream::connection_policy::PeerConnectionPolicy;
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use crate::upstream::suspicion::LetterCase;
-use crate::upstream::transport_choice::{Choice, TransportChoice};
 use core::net::SocketAddr;
 
 /// Timeout before the first measurement.
@@ -72,8 +71,6 @@ pub struct Server {
     pub(crate) streams: u16,
     /// Limits of its connections.
     pub connection_policy: PeerConnectionPolicy,
-    /// Choice between UDP and TCP.
-    pub transport_choice: TransportChoice,
     /// Cookie support.
     pub(crate) cookies: ServerCookieState,
     /// EDNS support.
@@ -106,7 +103,6 @@ impl Server {
             spare: Vec::new(),
             streams: 0,
             connection_policy: PeerConnectionPolicy::default(),
-            transport_choice: TransportChoice::default(),
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             letter_case: LetterCase::default(),
@@ -165,11 +161,6 @@ impl Server {
     /// True if the server is asked over TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
-    }
-
-    /// True if the server is asked over TCP by choice, with `transport = "auto"`.
-    pub fn asks_over_tcp(&self) -> bool {
-        self.transport_choice.choice() == Choice::Tcp
     }
 
     /// True if the server gets questions in lower case, because it changes letters (`suspicion.rs`).

@@ -8,16 +8,14 @@
 //! connection, and the questions on it are asked there as well, at the cost of half an attempt. It stays open with its last question,
 //! because its replies may only be late.
 
-use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::context::Context;
-use crate::counters::Counter;
+use crate::counters::{Counter, Counters};
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
-use crate::upstream::transport_choice::Verdict;
 
 /// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
 const CROWD: u32 = 8;
@@ -136,7 +134,6 @@ impl Upstream {
         let server = self.links.server(link);
         // One failure for all questions: eight would make the server look dead.
         self.servers.list[usize::from(server)].on_timeout(cx.now);
-        self.note_tcp_loss(server, cx);
         if self.links.outstanding(link) >= CROWD {
             self.learn_from_ending(link, cx);
         }
@@ -154,9 +151,8 @@ impl Upstream {
             let tries_left = self.parameters.tries.saturating_sub(outbound.tries);
             let has_room = usize::from(outbound.attempts_len + tries_left) <= TRIES;
             outbound.half_attempt = !outbound.half_attempt && has_room;
-            // Two stalls take as long as one attempt, so they cost one: a slow upstream has its whole time. With `transport = "auto"`,
-            // UDP has all attempts.
-            if outbound.half_attempt || !outbound.over_stream {
+            // Two stalls take as long as one attempt, so they cost one: a slow upstream has its whole time.
+            if outbound.half_attempt {
                 outbound.tries = outbound.tries.saturating_sub(1);
             }
             if outbound.tries < self.parameters.tries {
@@ -180,14 +176,13 @@ impl Upstream {
         };
         let server = self.links.server(link);
         let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, cx.now);
-        self.count_learned(server, learned, cx);
+        count_learned(learned, cx.counters);
     }
 
     /// Learns from a reply over a connection.
     #[inline]
     pub(super) fn learn_from_reply(
         &mut self,
-        index: Index,
         link: Link,
         round_trip: Span,
         cx: &mut Context<'_, impl Outbox>,
@@ -198,66 +193,17 @@ impl Upstream {
             outstanding: self.links.outstanding(link),
         };
         let server = self.links.server(link);
-        let over_tcp = self.outbound_queries[index].over_stream;
         let state = &mut self.servers.list[usize::from(server)];
         let learned = state.connection_policy.on_reply(reply, cx.now);
-        if self.parameters.auto && !over_tcp {
-            match state.transport_choice.on_answer(round_trip, cx.now) {
-                Verdict::Unchanged => {}
-                Verdict::Promoted => cx.counters.count(Counter::ChoseTcp),
-                Verdict::Late => self.note_tcp_loss(server, cx),
-            }
-        }
-        self.count_learned(server, learned, cx);
+        count_learned(learned, cx.counters);
     }
+}
 
-    fn count_learned(
-        &mut self,
-        server: u16,
-        learned: Option<LearnedHabit>,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let Some(learned) = learned else { return };
-        cx.counters.count(match learned {
-            LearnedHabit::Questions => Counter::LimitQuestions,
-            LearnedHabit::Idle => Counter::LimitIdle,
-            LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
-        });
-        // A connection that is closed when idle costs nothing.
-        if learned != LearnedHabit::Idle {
-            self.note_tcp_loss(server, cx);
-        }
-    }
-
-    /// Records a loss over TCP for `transport = "auto"`.
-    #[cold]
-    pub(super) fn note_tcp_loss(&mut self, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let choice = &mut self.servers.list[usize::from(server)].transport_choice;
-        if self.parameters.auto && choice.on_loss(cx.now) {
-            cx.counters.count(Counter::ChoseUdp);
-        }
-    }
-
-    /// True if the next query of a question goes over TCP by choice. Only its first query does, so UDP has all attempts.
-    #[inline]
-    pub(super) fn chooses_tcp(&mut self, index: Index, server: u16, now: Instant) -> bool {
-        let outbound = &self.outbound_queries[index];
-        let server = &mut self.servers.list[usize::from(server)];
-        self.parameters.auto
-            && outbound.attempts_len == 0
-            && !server.is_tls()
-            && !outbound.query_flags.has(QueryFlags::PROBE)
-            && server.transport_choice.asks_over_tcp(server.round_trip, now)
-    }
-
-    /// True if the latest query of a question went over TCP by choice, with `transport = "auto"`.
-    #[inline]
-    pub(super) fn chose_tcp(&self, index: Index) -> bool {
-        let outbound = &self.outbound_queries[index];
-        self.parameters.auto
-            && !outbound.over_stream
-            && outbound.attempts().last().is_some_and(|last| {
-                self.links.is_open(last.link) && self.links.transport(last.link) == Transport::Tcp
-            })
-    }
+fn count_learned(learned: Option<LearnedHabit>, counters: &mut Counters) {
+    let Some(learned) = learned else { return };
+    counters.count(match learned {
+        LearnedHabit::Questions => Counter::LimitQuestions,
+        LearnedHabit::Idle => Counter::LimitIdle,
+        LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
+    });
 }
