@@ -167,7 +167,7 @@ impl Engine {
             }
             AttemptDeadline::Over(silent) => {
                 // A query that could not be sent was told of then.
-                if !self.upstream.outbound_queries[outbound].send_failed {
+                if self.upstream.outbound_queries[outbound].awaits_reply() {
                     out.trace(Subject::OutboundQuery(outbound), || TraceEvent::NoReply);
                 }
                 self.retry(outbound, now, out);

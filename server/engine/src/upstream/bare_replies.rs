@@ -39,7 +39,7 @@ impl Upstream {
         let outbound = &self.outbound_queries[index];
         let attempt = outbound.attempts[place];
         let over_udp = self.links.transport(via) == Transport::Udp;
-        if over_udp && (outbound.over_stream || place < usize::from(outbound.doubt.first)) {
+        if over_udp && (outbound.form.is_over_stream() || place < usize::from(outbound.doubt.first)) {
             // As for a reply with a question: over UDP it is too late, or comes from a third party.
             cx.counters.count(Counter::SuspectAbandoned);
             return Received::Nothing;
@@ -49,10 +49,10 @@ impl Upstream {
         let is_probe = outbound.query_flags.has(QueryFlags::PROBE);
         // The query without EDNS may be on its way already; then this reply asks for nothing new.
         let went_without = |other: &Attempt| {
-            other.server == attempt.server && !other.with_opt && other.link != Link::NOWHERE
+            other.server == attempt.server && !other.form.edns && other.link != Link::NOWHERE
         };
         let asks_without_edns = matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
-            && attempt.with_opt
+            && attempt.form.edns
             && !has_opt
             && (outbound.is_wanted() || is_probe)
             && !(over_udp && outbound.attempts().iter().any(went_without));

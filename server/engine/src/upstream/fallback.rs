@@ -10,6 +10,7 @@ use crate::interface::{Outbox, Transport};
 use crate::message::cookie;
 use crate::upstream::Upstream;
 use crate::upstream::in_flight::Attempt;
+use crate::upstream::query_form::CookieUse;
 use crate::upstream::server::Server;
 use crate::upstream::suspicion::Mismatch;
 use wire::{Message, Opt, Rcode};
@@ -20,7 +21,7 @@ impl Upstream {
         let outbound = &mut self.outbound_queries[index];
         outbound.tries = outbound.tries.saturating_sub(1);
         cx.counters.count(reason);
-        if outbound.doubt.compares && outbound.doubt.server == server && !outbound.over_stream {
+        if outbound.doubt.compares && outbound.doubt.server == server && !outbound.form.is_over_stream() {
             // What was agreed on asks for another form, whose replies are compared anew.
             outbound.doubt.agreeing = 0;
             return self.send_to_compare(index, server, cx);
@@ -37,7 +38,7 @@ impl Upstream {
         reason: Counter,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        self.outbound_queries[index].over_stream = true;
+        self.outbound_queries[index].form.transport = Transport::Tcp;
         self.retry_as(index, server, reason, cx);
     }
 
@@ -99,14 +100,14 @@ impl Upstream {
         let outbound = &mut self.outbound_queries[index];
         let attempt = &mut outbound.attempts[place];
         attempt.failed = true;
-        let (server, with_subnet) = (attempt.server, attempt.with_subnet);
+        let (server, with_subnet) = (attempt.server, attempt.form.subnet);
         // Of several attempts, the first that is not understood is enough; the query without the cookie is on its way.
-        if core::mem::replace(&mut outbound.without_cookie, true) {
+        if core::mem::replace(&mut outbound.form.cookie, CookieUse::Omitted) == CookieUse::Omitted {
             return;
         }
         if with_subnet {
             // A server that does not know one option does not know the other.
-            outbound.without_subnet = true;
+            outbound.form.subnet = false;
             outbound.scope = 0;
             cx.counters.count(Counter::SubnetRefused);
         }
@@ -129,7 +130,7 @@ impl Upstream {
         let attempt = outbound.attempts[place];
         let wanted = outbound.is_wanted();
         match message.rcode() {
-            Rcode::FORMERR if attempt.with_cookie && wanted => {
+            Rcode::FORMERR if attempt.form.has_cookie() && wanted => {
                 if message.opt().as_ref().and_then(cookie::first).is_some() {
                     return false;
                 }
@@ -138,7 +139,8 @@ impl Upstream {
             }
             Rcode::BADCOOKIE if wanted && self.links.transport(attempt.link) == Transport::Udp => {
                 outbound.attempts[place].failed = true;
-                if attempt.with_cookie && !core::mem::replace(&mut outbound.cookie_renewed, true) {
+                if attempt.form.has_cookie() && outbound.form.cookie == CookieUse::Sent {
+                    outbound.form.cookie = CookieUse::Renewed;
                     let reason = Counter::UpstreamCookieRenewed;
                     self.retry_as(index, attempt.server, reason, cx);
                 } else {
@@ -148,16 +150,19 @@ impl Upstream {
             }
             rcode => {
                 let failed_with = |other: &Attempt| {
-                    other.server == attempt.server && other.with_cookie && !other.with_subnet && other.failed
+                    other.server == attempt.server
+                        && other.form.has_cookie()
+                        && !other.form.subnet
+                        && other.failed
                 };
                 let cookies = &mut self.servers.list[usize::from(attempt.server)].cookies;
-                if outbound.without_cookie
-                    && !attempt.with_cookie
+                if !outbound.form.has_cookie()
+                    && !attempt.form.has_cookie()
                     && rcode != Rcode::FORMERR
                     && outbound.attempts().iter().any(failed_with)
                 {
                     cookies.note_formerr(cx.now);
-                } else if attempt.with_cookie && rcode != Rcode::FORMERR {
+                } else if attempt.form.has_cookie() && rcode != Rcode::FORMERR {
                     cookies.clear_formerrs();
                 }
                 false
@@ -178,9 +183,9 @@ impl Upstream {
         let attempt = outbound.attempts[place];
         let edns = &mut self.servers.list[usize::from(attempt.server)].edns;
         let is_failure = matches!(message.rcode(), Rcode::FORMERR | Rcode::NOTIMP);
-        if !attempt.with_opt {
+        if !attempt.form.edns {
             let needed = |other: &&Attempt| {
-                other.server == attempt.server && other.with_opt && other.sent < attempt.sent
+                other.server == attempt.server && other.form.edns && other.sent < attempt.sent
             };
             if !is_failure && let Some(refused) = outbound.attempts().iter().rfind(needed) {
                 // Both replies came over streams.
@@ -225,7 +230,7 @@ impl Upstream {
             edns.clear_known();
         }
         // Of several attempts, the first that is not understood is enough; the query without the record is on its way.
-        if !core::mem::replace(&mut outbound.without_edns, true) {
+        if core::mem::take(&mut outbound.form.edns) {
             self.retry_as(index, attempt.server, Counter::EdnsRefused, cx);
         }
     }
@@ -273,8 +278,8 @@ impl Upstream {
         }
         outbound.attempts[place].failed = true;
         // Of several attempts, the first that is refused is enough; the query without the subnet is on its way.
-        if !outbound.without_subnet {
-            outbound.without_subnet = true;
+        if outbound.form.subnet {
+            outbound.form.subnet = false;
             outbound.scope = 0;
             let server = outbound.attempts[place].server;
             self.retry_as(index, server, Counter::SubnetRefused, cx);

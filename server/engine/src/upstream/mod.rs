@@ -20,6 +20,7 @@ pub(crate) mod parked_replies;
 #[cfg(test)]
 mod planted_tests;
 pub(crate) mod probe;
+pub(crate) mod query_form;
 pub(crate) mod receive;
 pub(crate) mod reconnect;
 pub(crate) mod retry;

@@ -10,6 +10,7 @@ use crate::message::question::{QueryFlags, Question};
 use crate::message::reply::warrants_failover;
 use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
+use crate::upstream::in_flight::Wait;
 use crate::upstream::retry::NextAttempt;
 use wire::{Class, Message, Type};
 
@@ -37,7 +38,7 @@ impl Upstream {
         let Some(&first) = outbound.attempts().first() else { return NextAttempt::Failed };
         let is_over = cx.now - first.sent >= self.parameters.timeout;
         let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !outbound.send_failed && outbound.attempts().len() < TRIES && server.configured {
+        if !is_over && outbound.wait != Wait::Unsent && outbound.attempts().len() < TRIES && server.configured {
             self.send_to(index, first.server, cx);
             return NextAttempt::Wait;
         }

@@ -113,7 +113,7 @@ impl Upstream {
                     && !self.suspect(outbound, self.links.server(via), cx)
                 {
                     // Somebody goes on guessing IDs.
-                    self.outbound_queries[outbound].over_stream = true;
+                    self.outbound_queries[outbound].form.transport = Transport::Tcp;
                 }
                 Received::Nothing
             }
@@ -156,7 +156,7 @@ impl Upstream {
             let is_abandoned = || {
                 outbound.attempts().iter().rposition(|a| a.link == via) < Some(outbound.doubt.first.into())
             };
-            if over_udp && (outbound.over_stream || outbound.doubt.first > 0 && is_abandoned()) {
+            if over_udp && (outbound.form.is_over_stream() || outbound.doubt.first > 0 && is_abandoned()) {
                 // The question was moved to TCP, or other queries took the place of this one: a reply over UDP is too late, or comes
                 // from a third party.
                 suspect(Unmatched::MovedToTcp, None);
@@ -190,10 +190,10 @@ impl Upstream {
     ) -> Received {
         let attempt = self.outbound_queries[index].attempts[place];
         cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
-        if attempt.with_cookie && !self.verify_cookie(index, place, message, cx) {
+        if attempt.form.has_cookie() && !self.verify_cookie(index, place, message, cx) {
             return Received::Nothing;
         }
-        if attempt.with_subnet && !self.verify_subnet(index, place, message, cx) {
+        if attempt.form.subnet && !self.verify_subnet(index, place, message, cx) {
             return Received::Nothing;
         }
         if attempt.is_hedge {
@@ -225,7 +225,7 @@ impl Upstream {
             return Received::Nothing;
         }
         if self.on_badcookie(index, place, message, cx)
-            || attempt.with_subnet && self.on_subnet_refused(index, place, message, cx)
+            || attempt.form.subnet && self.on_subnet_refused(index, place, message, cx)
             || self.on_no_edns(index, place, message, cx)
         {
             return Received::Nothing;
@@ -236,7 +236,7 @@ impl Upstream {
         if let Some(rejected) = self.fail_over(index, place, message, cx) {
             return rejected;
         }
-        self.outbound_queries[index].lacks_dnssec_records = !attempt.with_opt;
+        self.outbound_queries[index].lacks_dnssec_records = !attempt.form.edns;
         // BADCOOKIE concerns only the exchange with the upstream. A reply that is truncated even over TCP would look like the
         // whole answer (RFC 2181 section 9), but it does not get this far.
         if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
@@ -342,7 +342,7 @@ impl Upstream {
                 && !attempt.failed
                 && !self.servers.list[attempt.server as usize].is_dead()
                 && self.links.is_open(attempt.link)
-                && self.links.transport(attempt.link).is_stream() == outbound.over_stream
+                && self.links.transport(attempt.link).is_stream() == outbound.form.is_over_stream()
         })
     }
 

@@ -18,7 +18,7 @@ use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, RECONNECTS_AT
 use crate::message::question::{ForwardKey, QueryFlags};
 use crate::trace::Untrusted;
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::Attempt;
+use crate::upstream::in_flight::{Attempt, Wait};
 use crate::upstream::retry::NextAttempt;
 
 /// A link that failed, or could not be opened.
@@ -72,7 +72,8 @@ impl Upstream {
         let outbound = &mut outbound_queries[index];
         let is_first = outbound.lost_at.is_none() && lost.was_open;
         outbound.lost_at = Some(lost_at);
-        outbound.reconnects = true;
+        // The timer must not blame the server for a pause.
+        outbound.wait = Wait::Reconnect;
         if !waits_for_stream && !is_udp {
             cx.counters.count(Counter::StreamRetries);
         }
@@ -91,9 +92,6 @@ impl Upstream {
         if is_first || lost.was_active && outbound.lost_connections <= RECONNECTS_AT_ONCE {
             return Reconnect::Now;
         }
-        // The timer must not blame the server for the pause.
-        outbound.send_failed = true;
-        outbound.extended_wait = true;
         self.set_deadline(index, cx.now + pause);
         Reconnect::Later
     }

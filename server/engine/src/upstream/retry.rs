@@ -20,7 +20,7 @@ use crate::interface::{Outbox, Transport};
 use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::OutboundQueryState;
+use crate::upstream::in_flight::{OutboundQueryState, Wait};
 use crate::upstream::suspicion::Doubt;
 
 /// Deadlines of a question, other than that of its current attempt, that have come.
@@ -82,13 +82,12 @@ impl Upstream {
             return AttemptDeadline::NotYet;
         }
         let last = outbound.attempts().last().copied();
-        // An extended wait was counted when it began.
-        if !outbound.extended_wait {
+        // An extended wait was counted when it began, and a lost connection is no timeout.
+        if matches!(outbound.wait, Wait::Reply | Wait::Unsent) {
             cx.counters.count(Counter::Timeouts);
         }
         if let Some(attempt) = last
-            && !outbound.send_failed
-            && !outbound.extended_wait
+            && outbound.wait == Wait::Reply
         {
             let server = &mut self.servers.list[attempt.server as usize];
             if outbound.query_flags.has(QueryFlags::PROBE) {
@@ -120,9 +119,8 @@ impl Upstream {
         let &attempt = outbound.attempts().last()?;
         let half = Span(self.parameters.timeout.0 / 2);
         let is_early = cx.now - attempt.sent < half
-            && !outbound.send_failed
-            && !outbound.over_stream
-            && !outbound.extended_wait
+            && outbound.wait == Wait::Reply
+            && !outbound.form.is_over_stream()
             && !outbound.query_flags.has(QueryFlags::PROBE)
             && outbound.is_wanted()
             && outbound.tries < self.parameters.tries
@@ -136,7 +134,7 @@ impl Upstream {
             return None;
         }
         outbound.hedge_deferred = true;
-        outbound.extended_wait = true;
+        outbound.wait = Wait::Extended;
         cx.counters.count(Counter::HedgeDeferred);
         Some(attempt.sent + half)
     }
@@ -150,7 +148,7 @@ impl Upstream {
         // Nothing came over TCP that would end the doubt, and nobody else can be asked there.
         let Doubt { is_raised, compares, server, .. } = outbound.doubt;
         if is_raised
-            && (outbound.over_stream || compares)
+            && (outbound.form.is_over_stream() || compares)
             && !self.can_ask_another(index, server)
             && self.compare(index, cx)
         {
@@ -160,7 +158,7 @@ impl Upstream {
         if !outbound.is_wanted() || outbound.tries >= self.parameters.tries {
             return NextAttempt::Failed;
         }
-        if outbound.reconnects {
+        if outbound.wait == Wait::Reconnect {
             return self.await_restart(index, cx.now).unwrap_or(NextAttempt::Send);
         }
         if self.servers.is_dead(outbound.forward_key()) {
@@ -180,7 +178,7 @@ impl Upstream {
         let is_useful = outbound.tries >= self.parameters.tries
             && outbound.attempts().len() < TRIES
             && outbound.is_wanted()
-            && !outbound.over_stream
+            && !outbound.form.is_over_stream()
             && !outbound.attempts().iter().any(|attempt| attempt.failed)
             && server.round_trip.is_some()
             && !server.is_dead()
@@ -195,13 +193,14 @@ impl Upstream {
     /// is no attempt: it does not change how long the question waits. `is_crowded`: as in [`Upstream::on_attempt_deadline`].
     pub fn repeat(&mut self, index: Index, is_crowded: bool, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &self.outbound_queries[index];
-        let is_answered = outbound.over_stream || outbound.attempts().iter().any(|attempt| attempt.failed);
+        let is_answered =
+            outbound.form.is_over_stream() || outbound.attempts().iter().any(|attempt| attempt.failed);
         if is_crowded || is_answered || !outbound.is_wanted() {
             return;
         }
         let Some(server) = self.next_server(index) else { return };
         let state = &self.servers.list[usize::from(server)];
-        if state.is_dead() || state.transport(false) != Transport::Udp || !self.budget.take_spare() {
+        if state.is_dead() || state.transport(Transport::Udp) != Transport::Udp || !self.budget.take_spare() {
             return;
         }
         self.outbound_queries[index].next_is_hedge = true;
@@ -223,8 +222,8 @@ impl Upstream {
         let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
         let deadline = if outbound.deadline > now {
             outbound.deadline.min(now + wait)
-        } else if attempt.sent + wait > now && !outbound.send_failed && !outbound.extended_wait {
-            outbound.extended_wait = true;
+        } else if attempt.sent + wait > now && outbound.wait == Wait::Reply {
+            outbound.wait = Wait::Extended;
             attempt.sent + wait
         } else {
             return NextAttempt::Failed;

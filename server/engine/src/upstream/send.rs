@@ -11,8 +11,9 @@ use crate::message::question::{QueryFlags, Question};
 use crate::trace::{Subject, TraceEvent, Unreachable};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::{LOWER_CASE, mix_case};
-use crate::upstream::in_flight::{Attempt, OutboundQuery};
+use crate::upstream::in_flight::{Attempt, OutboundQuery, Wait};
 use crate::upstream::links::Release;
+use crate::upstream::query_form::{CookieUse, QueryForm};
 use crate::upstream::reconnect::LostLink;
 use crate::upstream::server::{QueryKind, Server};
 use wire::Type;
@@ -50,11 +51,9 @@ impl Upstream {
 
     /// Sends a query of a question to one server.
     pub(super) fn send_to(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let over_tcp = self.outbound_queries[index].over_stream;
-        let transport = self.servers.list[usize::from(server)].transport(over_tcp);
-        if transport == Transport::Tls {
-            self.outbound_queries[index].over_stream = true;
-        }
+        let form = &mut self.outbound_queries[index].form;
+        let transport = self.servers.list[usize::from(server)].transport(form.transport);
+        form.transport = transport;
         let sent =
             self.link_to(server, transport, cx).is_some_and(|link| self.send_over(index, link, server, cx));
         if sent {
@@ -91,10 +90,8 @@ impl Upstream {
     #[inline(always)]
     fn begin_wait(&mut self, index: Index, server: u16, transport: Transport, sent: bool, now: Instant) {
         let outbound = &mut self.outbound_queries[index];
-        outbound.send_failed = !sent;
+        outbound.wait = if sent { Wait::Reply } else { Wait::Unsent };
         outbound.next_is_hedge = false;
-        outbound.extended_wait = false;
-        outbound.reconnects = false;
         if outbound.tries == 0 {
             self.budget.earn();
         }
@@ -116,7 +113,8 @@ impl Upstream {
         let last = outbound.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
         let all_dead = || state.is_dead() && self.servers.is_dead(outbound.forward_key());
-        let at_once = outbound.send_failed && if last { is_hopeless() } else { self.has_untried(outbound) };
+        let at_once =
+            outbound.wait == Wait::Unsent && if last { is_hopeless() } else { self.has_untried(outbound) };
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => state.breaker.probe_wait(ceiling),
@@ -159,25 +157,26 @@ impl Upstream {
         if self.outbound_queries[index].attempts_len as usize == ATTEMPTS {
             return false;
         }
-        let with_opt = !self.omits_edns(index, server, cx.now);
+        let edns = !self.omits_edns(index, server, cx.now);
         if self.links.has_many_gone(link) {
             let Upstream { links, outbound_queries, .. } = self;
             links.forget_gone(link, |id, index| outbound_queries[index].has_asked(link, id));
         }
         let id = self.links.issue(link, index, cx.now, &mut self.random);
         let outbound = &mut self.outbound_queries[index];
-        let with_subnet = outbound.subnet.is_some() && !outbound.without_subnet && with_opt;
+        let subnet = outbound.subnet.is_some() && outbound.form.subnet && edns;
         let room = &mut [0; LONGEST];
         self.servers.list[server as usize].breaker.on_query(cx.now);
         let cookies = &self.servers.list[server as usize].cookies;
-        let cookie = match self.parameters.sends_cookies && with_opt {
-            true => cookies.write(self.links.cookie(link), outbound.without_cookie, cx.now, room),
+        let cookie = match self.parameters.sends_cookies && edns {
+            true => cookies.write(self.links.cookie(link), outbound.form.cookie, cx.now, room),
             false => None,
         };
+        let transport = self.links.transport(link);
         let with_case = self.parameters.mix_case
-            && self.links.transport(link) == Transport::Udp
+            && transport == Transport::Udp
             && !self.servers.list[server as usize].letter_case.is_lower(cx.now);
-        let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
+        let opt = edns.then_some(QueryOpt { own_size: self.parameters.udp_size, subnet, cookie });
         cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
         let taken = cx.out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
         if !taken {
@@ -192,9 +191,12 @@ impl Upstream {
             server,
             sent: cx.now,
             failed: false,
-            with_subnet,
-            with_cookie: cookie.is_some(),
-            with_opt,
+            form: QueryForm {
+                transport,
+                edns,
+                cookie: if cookie.is_some() { CookieUse::Sent } else { CookieUse::Omitted },
+                subnet,
+            },
             with_case,
             is_hedge: outbound.next_is_hedge,
         };
@@ -209,21 +211,24 @@ impl Upstream {
         let outbound = &self.outbound_queries[index];
         let Server { edns, cookies, .. } = &self.servers.list[usize::from(server)];
         // Leaving out OPT leaves out the cookie, so never do that over UDP for a server known to support cookies.
-        if cookies.is_expected() && !outbound.over_stream {
+        if cookies.is_expected() && !outbound.form.is_over_stream() {
             return false;
         }
         // One server's trouble with EDNS does not take EDNS from another one.
-        if edns.is_suspended(now) || outbound.without_edns && !edns.is_known(now) {
+        if edns.is_suspended(now) || !outbound.form.edns && !edns.is_known(now) {
             return true;
         }
         // A probe needs any reply, and servers of all kinds reply to the plainest query.
         let is_last = outbound.tries > 0 && outbound.tries + 1 >= self.parameters.tries;
         let was_silent = |attempt: &Attempt| {
-            attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
+            attempt.server == server
+                && attempt.form.edns
+                && !attempt.failed
+                && now - attempt.sent > Span::ZERO
         };
         !edns.is_known(now)
             && (outbound.query_flags.has(QueryFlags::PROBE)
-                || is_last && !outbound.over_stream && outbound.attempts().iter().any(was_silent))
+                || is_last && !outbound.form.is_over_stream() && outbound.attempts().iter().any(was_silent))
     }
 
     /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
@@ -309,7 +314,7 @@ struct QueryOpt<'q> {
     /// Octets that the sender accepts over UDP.
     own_size: u16,
     /// True if the client subnet of the question is sent.
-    with_subnet: bool,
+    subnet: bool,
     /// DNS cookie, if one is sent.
     cookie: Option<&'q [u8]>,
 }
@@ -324,7 +329,7 @@ fn write_query(
     frame: &mut [u8],
 ) -> usize {
     let question_end = write_question(outbound, id, with_case, frame);
-    let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {
+    let Some(QueryOpt { own_size, subnet, cookie }) = opt else {
         header::set_arcount(frame, 0);
         return question_end;
     };
@@ -335,7 +340,7 @@ fn write_query(
     let opt = &mut frame[question_end..];
     let octets = match &outbound.subnet {
         // RFC 7871 section 6: the scope is 0 in queries.
-        Some(subnet) if with_subnet => subnet.append(0, opt, octets),
+        Some(own) if subnet => own.append(0, opt, octets),
         _ => octets,
     };
     question_end + cookie.map_or(octets, |cookie| cookie::append(cookie, opt, octets))

@@ -148,13 +148,14 @@ impl Server {
         self.breaker.on_failure(now);
     }
 
-    /// Transport of the next query. `over_tcp`: the question has moved to TCP. A server with TLS is asked in no other way.
+    /// Transport of a query to the server in place of `transport`. A server with TLS is asked in no other way, and no other server
+    /// is asked over TLS.
     #[inline]
-    pub(crate) fn transport(&self, over_tcp: bool) -> Transport {
-        match (self.tls, over_tcp) {
+    pub(crate) fn transport(&self, transport: Transport) -> Transport {
+        match (self.tls, transport) {
             (Some(_), _) => Transport::Tls,
-            (None, true) => Transport::Tcp,
-            (None, false) => Transport::Udp,
+            (None, Transport::Udp) => Transport::Udp,
+            (None, Transport::Tcp | Transport::Tls) => Transport::Tcp,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::limits::{STREAM_LINKS, TRIES};
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
+use crate::upstream::in_flight::Wait;
 
 /// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
 const CROWD: u32 = 8;
@@ -157,9 +158,7 @@ impl Upstream {
             }
             if outbound.tries < self.parameters.tries {
                 // The timer must not blame the server once more.
-                outbound.send_failed = true;
-                outbound.extended_wait = true;
-                outbound.reconnects = true;
+                outbound.wait = Wait::Reconnect;
                 cx.counters.count(Counter::StreamRetries);
                 self.set_deadline(index, cx.now);
             }

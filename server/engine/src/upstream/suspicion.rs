@@ -204,7 +204,7 @@ impl Upstream {
             let state = &self.servers.list[usize::from(server)];
             self.parameters.transport == Transport::Udp
                 && state.configured
-                && state.transport(false) == Transport::Udp
+                && state.transport(Transport::Udp) == Transport::Udp
                 && self.servers.group(outbound.forward_key()).contains(&server)
         };
         let has_room = queries < QUERIES && outbound.attempts().len() < ATTEMPTS;
@@ -214,7 +214,7 @@ impl Upstream {
         let outbound = &mut self.outbound_queries[index];
         outbound.doubt.queries += 1;
         outbound.doubt.compares = true;
-        outbound.over_stream = false;
+        outbound.form.transport = Transport::Udp;
         outbound.tries = outbound.tries.saturating_sub(1);
         self.send_to_compare(index, server, cx);
         true
