@@ -10,10 +10,10 @@ use crate::engine::Engine;
 use crate::interface::{Client, ClientTransport, Link, Machine, Outbox};
 use crate::packet_cache_entry::{PacketCacheEntry, PacketCacheEntryKind, PacketCacheHits};
 use crate::trace::{Subject, TraceEvent, Unreachable, Untrusted};
-use crate::upstream::receive::{FailedLink, Received};
-use crate::upstream::reconnect::Reconnect;
+use crate::upstream::receive::Received;
+use crate::upstream::reconnect::{FailedLink, Reconnect};
 use crate::upstream::retry::{AttemptDeadline, NextAttempt};
-use wire::{Message, ede, lower_question};
+use wire::{Message, lower_question};
 
 impl Machine for Engine {
     #[inline]
@@ -54,13 +54,8 @@ impl Machine for Engine {
             Received::Nothing => {}
             Received::Completed(outbound) => self.complete_outbound_query(outbound, Some(&message), now, out),
             Received::Failed(outbound) => self.complete_outbound_query(outbound, None, now, out),
-            Received::Unusable(outbound) => {
-                self.complete_unusable(outbound, &message, ede::NO_REACHABLE_AUTHORITY, now, out);
-            }
-            // Of the codes that rule out bogus data (RFC 8914), this one is about the data. A failure that may be bogus would be
-            // asked for once more.
-            Received::TooManyRecords(outbound) => {
-                self.complete_unusable(outbound, &message, ede::INVALID_DATA, now, out);
+            Received::Unusable(outbound, reason) => {
+                self.complete_unusable(outbound, &message, reason, now, out);
             }
         }
     }

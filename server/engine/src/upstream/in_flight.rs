@@ -379,6 +379,12 @@ impl OutboundQuery {
             && self.attempts().iter().any(|attempt| attempt.link == link && attempt.id == id)
     }
 
+    /// True if the current attempt went over a link, with this ID.
+    pub fn is_current(&self, link: Link, id: u16) -> bool {
+        self.state == OutboundQueryState::Asked
+            && self.attempts().last().is_some_and(|attempt| attempt.link == link && attempt.id == id)
+    }
+
     /// True if the query of the current attempt was sent, and its link was not lost.
     pub fn awaits_reply(&self) -> bool {
         matches!(self.wait, Wait::Reply | Wait::Extended)

@@ -12,9 +12,9 @@ pub mod connection_policy;
 pub(crate) mod cookies;
 pub(crate) mod dns0x20;
 pub(crate) mod edns_support;
-pub(crate) mod fallback;
 pub mod forward_zones;
 pub(crate) mod in_flight;
+pub(crate) mod judge;
 pub(crate) mod links;
 pub(crate) mod parked_replies;
 #[cfg(test)]
@@ -29,6 +29,7 @@ pub(crate) mod send;
 pub mod server;
 mod streams;
 pub(crate) mod suspicion;
+mod verdict;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};

@@ -16,6 +16,7 @@ use crate::upstream::links::Release;
 use crate::upstream::query_form::{CookieUse, QueryForm};
 use crate::upstream::reconnect::LostLink;
 use crate::upstream::server::{QueryKind, Server};
+use crate::upstream::verdict::Reason;
 use wire::Type;
 use wire::header::{self, Flags};
 
@@ -47,6 +48,50 @@ impl Upstream {
         let tried =
             |number| outbound.attempts().iter().filter(|attempt| attempt.server == number).count() as u32;
         self.servers.choose(outbound.forward_key(), self.parameters.select, &mut self.random, tried)
+    }
+
+    /// Sends the query of the current attempt once more, to its server, in another form. This does not count as a further try.
+    pub(super) fn send_again(
+        &mut self,
+        index: Index,
+        server: u16,
+        form: QueryForm,
+        reason: Reason,
+        cx: &mut Context<'_, impl Outbox>,
+    ) {
+        let outbound = &mut self.outbound_queries[index];
+        cx.counters.count(reason.counter());
+        if outbound.form.subnet && !form.subnet {
+            outbound.scope = 0;
+            if reason != Reason::SubnetRefused {
+                cx.counters.count(Counter::SubnetRefused);
+            }
+        }
+        outbound.form = form;
+        outbound.tries = outbound.tries.saturating_sub(1);
+        let doubt = &mut outbound.doubt;
+        if doubt.compares && doubt.server == server && !form.is_over_stream() {
+            // What was agreed on asks for another form, whose replies are compared anew.
+            doubt.agreeing = 0;
+            return self.send_to_compare(index, server, cx);
+        }
+        self.send_to(index, server, cx);
+    }
+
+    /// Moves a question to TCP: a reply looks forged. Replies over UDP to what was sent until now are not believed any more; `suspicion.rs`
+    /// has the way back.
+    pub(super) fn move_to_tcp(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        let form = QueryForm { transport: Transport::Tcp, ..self.outbound_queries[index].form };
+        self.send_again(index, server, form, Reason::Suspicion, cx);
+    }
+
+    /// Sends a query whose reply is compared (`suspicion.rs`). It has a socket of its own: the next query of anyone opens another one.
+    pub(super) fn send_to_compare(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        let outbound = &mut self.outbound_queries[index];
+        outbound.doubt.begin_comparison(outbound.attempts_len);
+        self.retire_current(server, cx.out);
+        self.send_to(index, server, cx);
+        self.retire_current(server, cx.out);
     }
 
     /// Sends a query of a question to one server.

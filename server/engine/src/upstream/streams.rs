@@ -143,7 +143,7 @@ impl Upstream {
         // Nothing is asked over the link here, so the places stay.
         for place in 0.. {
             let Some((id, index)) = self.links.issued_at(link, place) else { break };
-            if !self.is_current(index, link, id)
+            if !self.outbound_queries[index].is_current(link, id)
                 || self.outbound_queries[index].query_flags.has(QueryFlags::PROBE)
             {
                 continue;
