@@ -204,8 +204,7 @@ impl Upstream {
             return;
         }
         self.outbound_queries[index].next_is_hedge = true;
-        let link = self.link_to(server, Transport::Udp, cx);
-        let is_sent = link.is_some_and(|link| self.send_over(index, link, server, cx));
+        let is_sent = self.transmit(index, server, Transport::Udp, cx);
         self.outbound_queries[index].next_is_hedge = false;
         if is_sent {
             cx.counters.count(Counter::Hedged);

@@ -8,7 +8,7 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
 use crate::message::question::{QueryFlags, Question};
-use crate::trace::{Subject, TraceEvent, Unreachable};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::{LOWER_CASE, mix_case};
 use crate::upstream::in_flight::{Attempt, OutboundQuery, Wait};
@@ -99,9 +99,7 @@ impl Upstream {
         let form = &mut self.outbound_queries[index].form;
         let transport = self.servers.list[usize::from(server)].transport(form.transport);
         form.transport = transport;
-        let sent =
-            self.link_to(server, transport, cx).is_some_and(|link| self.send_over(index, link, server, cx));
-        if sent {
+        if self.transmit(index, server, transport, cx) {
             self.begin_wait(index, server, transport, true, cx.now);
         } else {
             self.on_unsent(index, server, transport, cx);
@@ -191,8 +189,21 @@ impl Upstream {
         self.servers.group(outbound.forward_key()).iter().any(|&number| !tried(number))
     }
 
+    /// Sends a query of a question to a server: every query leaves here. Returns false if it could not be sent.
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        index: Index,
+        server: u16,
+        transport: Transport,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> bool {
+        let link = self.link_to(server, transport, cx);
+        link.is_some_and(|link| self.send_over(index, link, server, cx))
+    }
+
     /// Writes a query of a question into a frame of the link. Returns false if the datapath did not take it.
-    pub(super) fn send_over(
+    fn send_over(
         &mut self,
         index: Index,
         link: Link,
@@ -274,83 +285,6 @@ impl Upstream {
         !edns.is_known(now)
             && (outbound.query_flags.has(QueryFlags::PROBE)
                 || is_last && !outbound.form.is_over_stream() && outbound.attempts().iter().any(was_silent))
-    }
-
-    /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
-    /// carried enough queries or lived long enough. None: no link could be opened.
-    pub(super) fn link_to(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        if transport.is_stream() {
-            return self.stream_to(server, transport, cx);
-        }
-        match self.link_with_room(server, transport, cx) {
-            None => self.open_link(server, transport, cx),
-            link => link,
-        }
-    }
-
-    /// The current link to a server, if it may take one more query. Else it is retired.
-    #[inline(always)]
-    pub(super) fn link_with_room(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let state = &mut self.servers.list[usize::from(server)];
-        let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
-        if self.links.has_room(link, &state.connection_policy, cx.now) {
-            return Some(link);
-        }
-        self.retire(link, cx.out);
-        None
-    }
-
-    /// Opens a link to a server, for the queries from now on. None: it could not be opened.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn open_link(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let link = self.links.take(server, transport, cx.now, &mut self.random)?;
-        // The whole range of unprivileged ports (RFC 5452 section 9.2), not a share of it per worker.
-        let port = 1024 + self.random.below(65_536 - 1024) as u16;
-        if !cx.out.open(link, self.servers.list[server as usize].address, transport, port) {
-            self.links.free(link);
-            // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].on_refused(Unreachable::NoSocket, cx.now);
-            return None;
-        }
-        self.servers.list[server as usize].untrusted = None;
-        self.set_client_cookie(link, server, cx);
-        cx.counters.count(Counter::LinksOpened);
-        let server = &mut self.servers.list[server as usize];
-        server.current[transport as usize] = Some(link.slot);
-        server.streams += u16::from(transport.is_stream());
-        // A question from before a reload may go once more to a server that the configuration no longer names.
-        self.has_stale_links |= !server.configured;
-        Some(link)
-    }
-
-    /// Makes the client cookie of a link that was just opened.
-    fn set_client_cookie(&mut self, link: Link, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        if self.parameters.sends_cookies {
-            let address = self.servers.list[usize::from(server)].address.ip();
-            let cookie = self.cookie_secret.cookie(
-                address,
-                cx.out.local(link).map(|local| local.ip()),
-                cx.now,
-                &mut self.random,
-            );
-            self.links.set_cookie(link, cookie);
-        }
     }
 }
 

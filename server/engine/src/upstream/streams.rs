@@ -1,8 +1,5 @@
-//! TCP and TLS connections to an upstream: the one for the next query, those that stall, and the lessons of those that end
+//! TCP and TLS connections to an upstream: those that are idle or stall, and the lessons of those that end
 //! (RFC 7766 sections 6.2.1.1, 6.2.3 and 6.2.4).
-//!
-//! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
-//! limit (`connection_policy.rs`): connections with their last queries, and spare ones that carry one query at a time.
 //!
 //! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`. New queries go over another
 //! connection, and the questions on it are asked there as well, at the cost of half an attempt. It stays open with its last question,
@@ -11,8 +8,8 @@
 use crate::base::time::{Instant, Span};
 use crate::context::Context;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Link, Outbox, Transport};
-use crate::limits::{STREAM_LINKS, TRIES};
+use crate::interface::{Link, Outbox};
+use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
 use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
@@ -22,66 +19,6 @@ use crate::upstream::in_flight::Wait;
 const CROWD: u32 = 8;
 
 impl Upstream {
-    /// The connection for the next query to a server. None: it has as many as it may have, or none could be opened.
-    pub(super) fn stream_to(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let number = usize::from(server);
-        self.servers.list[number].connection_policy.refresh(cx.now);
-        if let Some(link) = self.link_with_room(server, transport, cx) {
-            let one_at_a_time = self.servers.list[number].connection_policy.is_one_at_a_time();
-            return if one_at_a_time && self.links.outstanding(link) > 0 {
-                self.stream_beside(link, server, cx)
-            } else {
-                Some(link)
-            };
-        }
-        if self.has_all_streams(server) {
-            return None;
-        }
-        self.open_link(server, transport, cx)
-    }
-
-    /// True if no further connection to a server may be opened, because it has a learned limit.
-    pub(super) fn has_all_streams(&self, server: u16) -> bool {
-        let server = &self.servers.list[usize::from(server)];
-        let is_limited =
-            server.connection_policy.questions().is_some() || server.connection_policy.is_one_at_a_time();
-        is_limited && usize::from(server.streams) >= STREAM_LINKS
-    }
-
-    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
-    /// a new one, or the one with the fewest queries.
-    #[cold]
-    fn stream_beside(&mut self, busy: Link, server: u16, cx: &mut Context<'_, impl Outbox>) -> Option<Link> {
-        let number = usize::from(server);
-        let transport = self.links.transport(busy);
-        let mut least = busy;
-        for place in (0..self.servers.list[number].spare.len()).rev() {
-            let link = self.links.link(self.servers.list[number].spare[place]).expect("a spare link is open");
-            if self.links.transport(link) != transport {
-                continue;
-            }
-            let outstanding = self.links.outstanding(link);
-            if !self.links.has_room(link, &self.servers.list[number].connection_policy, cx.now) {
-                if outstanding == 0 {
-                    self.close(link, cx.out);
-                }
-            } else if outstanding < self.links.outstanding(least) {
-                least = link;
-            }
-        }
-        if self.links.outstanding(least) == 0 || self.has_all_streams(server) {
-            return Some(least);
-        }
-        let opened = self.open_link(server, transport, cx)?;
-        self.servers.list[number].spare.push(busy.slot);
-        Some(opened)
-    }
-
     /// Closes the connections to a server that are idle, and moves the questions of those that stall. Returns the time of the next
     /// such step.
     #[inline(always)]

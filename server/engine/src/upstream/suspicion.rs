@@ -227,14 +227,6 @@ impl Upstream {
         true
     }
 
-    /// Retires the UDP link to a server that new queries take.
-    pub(super) fn retire_current(&mut self, server: u16, out: &mut impl Outbox) {
-        let current = self.servers.list[usize::from(server)].current[Transport::Udp as usize];
-        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
-            self.retire(link, out);
-        }
-    }
-
     /// Learns from a reply that counts, to a question that was in doubt.
     #[cold]
     #[inline(never)]
