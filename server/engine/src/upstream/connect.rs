@@ -1,7 +1,7 @@
 //! The link for the next query to a server: a UDP socket or a connection that is open, or a new one.
 //!
-//! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
-//! limit (`connection_policy.rs`): connections with their last queries, and spare ones that carry one query at a time.
+//! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream that bounds its
+//! connections (`connection_policy.rs`).
 
 use crate::context::Context;
 use crate::counters::Counter;
@@ -9,11 +9,14 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::STREAM_LINKS;
 use crate::trace::Unreachable;
 use crate::upstream::Upstream;
+use crate::upstream::connection_policy::Room;
 use crate::upstream::links::Release;
+use crate::upstream::server::Server;
 
 impl Upstream {
-    /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
-    /// carried enough queries or lived long enough. None: no link could be opened.
+    /// The link for the next query to a server: an open one, or a new one on a new random port when the old one has carried enough
+    /// queries or lived long enough. None: no link could be opened.
+    #[inline]
     pub(super) fn link_to(
         &mut self,
         server: u16,
@@ -21,33 +24,22 @@ impl Upstream {
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Link> {
         if transport.is_stream() {
-            return self.stream_to(server, transport, cx);
+            return self.connection_to(server, transport, cx);
         }
-        match self.link_with_room(server, transport, cx) {
-            None => self.open_link(server, transport, cx),
-            link => link,
+        if let Some(link) =
+            self.servers.list[usize::from(server)].socket.and_then(|slot| self.links.link(slot))
+        {
+            if self.links.has_room(link, cx.now) {
+                return Some(link);
+            }
+            self.retire(link, cx.out);
         }
+        self.open_link(server, transport, cx)
     }
 
-    /// The current link to a server, if it may take one more query. Else it is retired.
-    #[inline(always)]
-    fn link_with_room(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let state = &mut self.servers.list[usize::from(server)];
-        let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
-        if self.links.has_room(link, &state.connection_policy, cx.now) {
-            return Some(link);
-        }
-        self.retire(link, cx.out);
-        None
-    }
-
-    /// The connection for the next query to a server. None: it has as many as it may have, or none could be opened.
-    fn stream_to(
+    /// The connection for the next query to a server: the newest that has room, a new one, or the one with the fewest queries. None: the
+    /// server has as many as it may have, or none could be opened.
+    fn connection_to(
         &mut self,
         server: u16,
         transport: Transport,
@@ -55,55 +47,29 @@ impl Upstream {
     ) -> Option<Link> {
         let number = usize::from(server);
         self.servers.list[number].connection_policy.refresh(cx.now);
-        if let Some(link) = self.link_with_room(server, transport, cx) {
-            let one_at_a_time = self.servers.list[number].connection_policy.is_one_at_a_time();
-            return if one_at_a_time && self.links.outstanding(link) > 0 {
-                self.stream_beside(link, server, cx)
-            } else {
-                Some(link)
-            };
-        }
-        if self.has_all_streams(server) {
-            return None;
-        }
-        self.open_link(server, transport, cx)
-    }
-
-    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
-    /// a new one, or the one with the fewest queries.
-    #[cold]
-    fn stream_beside(&mut self, busy: Link, server: u16, cx: &mut Context<'_, impl Outbox>) -> Option<Link> {
-        let number = usize::from(server);
-        let transport = self.links.transport(busy);
-        let mut least = busy;
-        for place in (0..self.servers.list[number].spare.len()).rev() {
-            let link = self.links.link(self.servers.list[number].spare[place]).expect("a spare link is open");
-            if self.links.transport(link) != transport {
-                continue;
-            }
-            let outstanding = self.links.outstanding(link);
-            if !self.links.has_room(link, &self.servers.list[number].connection_policy, cx.now) {
-                if outstanding == 0 {
-                    self.close(link, cx.out);
+        let mut least: Option<Link> = None;
+        for place in (0..self.servers.list[number].connections.len()).rev() {
+            let Server { connections, connection_policy, .. } = &self.servers.list[number];
+            // `open_link` adds a connection when it has opened it; `forget_link` alone frees it, and takes it out.
+            let link = self.links.link(connections[place]).expect("a connection for new queries is open");
+            match connection_policy.room(self.links.usage(link), cx.now) {
+                Room::Free => return Some(link),
+                Room::Spent => self.retire(link, cx.out),
+                Room::Busy => {
+                    let queries = |link| self.links.outstanding(link);
+                    if least.is_none_or(|least| queries(link) < queries(least)) {
+                        least = Some(link);
+                    }
                 }
-            } else if outstanding < self.links.outstanding(least) {
-                least = link;
             }
         }
-        if self.links.outstanding(least) == 0 || self.has_all_streams(server) {
-            return Some(least);
-        }
-        let opened = self.open_link(server, transport, cx)?;
-        self.servers.list[number].spare.push(busy.slot);
-        Some(opened)
+        if self.has_all_connections(server) { least } else { self.open_link(server, transport, cx) }
     }
 
-    /// True if no further connection to a server may be opened, because it has a learned limit.
-    pub(super) fn has_all_streams(&self, server: u16) -> bool {
-        let server = &self.servers.list[usize::from(server)];
-        let is_limited =
-            server.connection_policy.questions().is_some() || server.connection_policy.is_one_at_a_time();
-        is_limited && usize::from(server.streams) >= STREAM_LINKS
+    /// True if no further connection to a server may be opened, because the server bounds its connections.
+    pub(super) fn has_all_connections(&self, server: u16) -> bool {
+        let Server { connection_policy, streams, .. } = &self.servers.list[usize::from(server)];
+        connection_policy.is_bounded() && usize::from(*streams) >= STREAM_LINKS
     }
 
     /// Opens a link to a server, for the queries from now on. None: it could not be opened.
@@ -128,8 +94,12 @@ impl Upstream {
         self.set_client_cookie(link, server, cx);
         cx.counters.count(Counter::LinksOpened);
         let server = &mut self.servers.list[server as usize];
-        server.current[transport as usize] = Some(link.slot);
-        server.streams += u16::from(transport.is_stream());
+        if transport.is_stream() {
+            server.connections.push(link.slot);
+            server.streams += 1;
+        } else {
+            server.socket = Some(link.slot);
+        }
         // A question from before a reload may go once more to a server that the configuration no longer names.
         self.has_stale_links |= !server.configured;
         Some(link)
@@ -157,19 +127,19 @@ impl Upstream {
             if server.configured && !retires_all {
                 continue;
             }
-            let spare = core::mem::take(&mut server.spare);
-            for slot in core::mem::take(&mut server.current).into_iter().flatten().chain(spare) {
-                // `link_to` makes a link current when it has opened it; `forget_link` alone frees it, and clears `current`.
-                let link = self.links.link(slot).expect("a current link is open");
+            let connections = core::mem::take(&mut server.connections);
+            for slot in server.socket.take().into_iter().chain(connections) {
+                // As in `connection_to`.
+                let link = self.links.link(slot).expect("a link for new queries is open");
                 self.retire(link, out);
             }
         }
     }
 
     /// Retires the UDP link to a server that new queries take.
-    pub(super) fn retire_current(&mut self, server: u16, out: &mut impl Outbox) {
-        let current = self.servers.list[usize::from(server)].current[Transport::Udp as usize];
-        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
+    pub(super) fn retire_socket(&mut self, server: u16, out: &mut impl Outbox) {
+        let socket = self.servers.list[usize::from(server)].socket;
+        if let Some(link) = socket.and_then(|slot| self.links.link(slot)) {
             self.retire(link, out);
         }
     }
@@ -185,12 +155,8 @@ impl Upstream {
     /// Takes a link from those for new queries. It closes with its last question.
     pub(super) fn set_aside(&mut self, link: Link) -> Release {
         let server = &mut self.servers.list[usize::from(self.links.server(link))];
-        for current in &mut server.current {
-            if *current == Some(link.slot) {
-                *current = None;
-            }
-        }
-        server.spare.retain(|&slot| slot != link.slot);
+        server.socket.take_if(|slot| *slot == link.slot);
+        server.connections.retain(|&slot| slot != link.slot);
         self.links.retire(link)
     }
 

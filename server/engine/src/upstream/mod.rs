@@ -3,7 +3,7 @@
 //! This folder knows no client and no cache. It returns each result as a value (`receive::Received`,
 //! `retry::NextAttempt`, `retry::AttemptDeadline`), and the caller decides its meaning for clients.
 //!
-//! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
+//! Read `in_flight.rs` first (one question under way), then `send.rs`, `judge.rs` (the meaning of a reply) and `receive.rs`.
 
 pub(crate) mod bare_replies;
 pub mod circuit_breaker;

@@ -153,7 +153,7 @@ impl Upstream {
         if !is_kept || cx.now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, cx.now) {
             return Reconnect::Now;
         }
-        let waits_for_stream = !lost.was_open && self.has_all_streams(lost.server);
+        let waits_for_stream = !lost.was_open && self.has_all_connections(lost.server);
         let pause = if waits_for_stream { STREAM_PAUSE } else { RECONNECT_PAUSE };
         let Upstream { outbound_queries, links, .. } = self;
         let outbound = &mut outbound_queries[index];

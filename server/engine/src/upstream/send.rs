@@ -89,9 +89,9 @@ impl Upstream {
     pub(super) fn send_to_compare(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &mut self.outbound_queries[index];
         outbound.doubt.begin_comparison(outbound.attempts_len);
-        self.retire_current(server, cx.out);
+        self.retire_socket(server, cx.out);
         self.send_to(index, server, cx);
-        self.retire_current(server, cx.out);
+        self.retire_socket(server, cx.out);
     }
 
     /// Sends a query of a question to one server.
@@ -116,7 +116,7 @@ impl Upstream {
         transport: Transport,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        let waits_for_stream = transport.is_stream() && self.has_all_streams(server);
+        let waits_for_stream = transport.is_stream() && self.has_all_connections(server);
         if !waits_for_stream {
             cx.counters.count(Counter::DroppedQuestion);
         }

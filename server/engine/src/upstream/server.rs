@@ -63,13 +63,13 @@ pub struct Server {
     pub(crate) breaker: CircuitBreaker,
     /// True if the current configuration names the server.
     pub configured: bool,
-    /// Slots of the links for new queries, by transport (UDP, TCP, TLS).
-    pub(crate) current: [Option<u16>; 3],
-    /// Slots of further connections that are open, because the upstream serves one query of each at a time.
-    pub(crate) spare: Vec<u16>,
+    /// Slot of the UDP link for new queries.
+    pub(crate) socket: Option<u16>,
+    /// Slots of the connections for new queries, the newest last.
+    pub(crate) connections: Vec<u16>,
     /// Open TCP and TLS links.
     pub(crate) streams: u16,
-    /// Limits of its connections.
+    /// Bounds of its connections.
     pub connection_policy: PeerConnectionPolicy,
     /// Cookie support.
     pub(crate) cookies: ServerCookieState,
@@ -99,8 +99,8 @@ impl Server {
             variance: Span::ZERO,
             breaker: CircuitBreaker::default(),
             configured: true,
-            current: [None; 3],
-            spare: Vec::new(),
+            socket: None,
+            connections: Vec::new(),
             streams: 0,
             connection_policy: PeerConnectionPolicy::default(),
             cookies: ServerCookieState::default(),

@@ -12,7 +12,7 @@ use crate::interface::{Link, Outbox};
 use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
+use crate::upstream::connection_policy::LearnedHabit;
 use crate::upstream::in_flight::Wait;
 
 /// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
@@ -27,16 +27,9 @@ impl Upstream {
         number: usize,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Instant> {
-        if self.servers.list[number].streams == 0 {
-            return None;
-        }
-        let [_, tcp, tls] = self.servers.list[number].current;
         let mut next = None;
-        for slot in [tcp, tls].into_iter().flatten() {
-            next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
-        }
-        for place in (0..self.servers.list[number].spare.len()).rev() {
-            let slot = self.servers.list[number].spare[place];
+        for place in (0..self.servers.list[number].connections.len()).rev() {
+            let slot = self.servers.list[number].connections[place];
             next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
         }
         next
@@ -50,7 +43,7 @@ impl Upstream {
     ) -> Option<Instant> {
         let link = self.links.link(slot)?;
         let server = &self.servers.list[number];
-        if let Some(end) = self.links.idle_until(link, &server.connection_policy) {
+        if let Some(end) = server.connection_policy.idle_end(self.links.usage(link)) {
             if end > cx.now {
                 return Some(end);
             }
@@ -105,13 +98,9 @@ impl Upstream {
     /// Learns from a connection that its upstream has closed after at least one reply.
     #[cold]
     pub(super) fn learn_from_ending(&mut self, link: Link, cx: &mut Context<'_, impl Outbox>) {
-        let ending = Ending {
-            answered: self.links.answered(link),
-            waited: self.links.outstanding(link) > 0,
-            idle: cx.now - self.links.last_activity(link),
-        };
-        let server = self.links.server(link);
-        let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, cx.now);
+        let usage = self.links.usage(link);
+        let policy = &mut self.servers.list[usize::from(self.links.server(link))].connection_policy;
+        let learned = policy.on_ending(usage, cx.now);
         count_learned(learned, cx.counters);
     }
 
@@ -123,14 +112,9 @@ impl Upstream {
         round_trip: Span,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        let reply = ReplyTiming {
-            round_trip,
-            since_last: self.links.latest_gap(link),
-            outstanding: self.links.outstanding(link),
-        };
-        let server = self.links.server(link);
-        let state = &mut self.servers.list[usize::from(server)];
-        let learned = state.connection_policy.on_reply(reply, cx.now);
+        let usage = self.links.usage(link);
+        let policy = &mut self.servers.list[usize::from(self.links.server(link))].connection_policy;
+        let learned = policy.on_reply(usage, round_trip, cx.now);
         count_learned(learned, cx.counters);
     }
 }
