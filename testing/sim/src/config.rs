@@ -276,7 +276,6 @@ impl Config {
             timeout: Span(self.timeout),
             tries: self.tries,
             transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
-            auto: !self.tcp && self.max_records % 2 == 1,
             mix_case: true,
             tls: Vec::new(),
         }
@@ -345,7 +344,6 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             timeout: Span::from_secs(1),
             tries: 1,
             transport: Transport::Udp,
-            auto: false,
             mix_case: true,
             tls: Vec::new(),
         },

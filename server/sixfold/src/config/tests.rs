@@ -74,6 +74,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[upstream]", "timeout = \"1ms\"", 11, &["`1ms` is out of range", "from \"10ms\" to \"30s\""]),
     ("[upstream]", "tries = 9", 9, &["`upstream.tries` is out of range: 9", "1 to 8"]),
     ("[upstream]", "tries = 0x10", 9, &["out of range: 10"]),
+    ("[upstream]", "transport = \"auto\"", 13, &["`auto` is not a value of `upstream.transport`", "write \"udp\" or \"tcp\" or \"tls\""]),
     ("[upstream]", "source = \"192.0.2.7\"", 10, &["`upstream.source` is a string", "a list of strings, each an address of this machine"]),
     ("[upstream]", "source = [\"eth0\"]", 11, &["`eth0` cannot be the source of questions", "neither an IPv4 nor an IPv6 address", "like \"192.0.2.7\""]),
     ("[upstream]", "source = [\"192.0.2.7:53\"]", 11, &["it has a port", "write \"192.0.2.7\""]),

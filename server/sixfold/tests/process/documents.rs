@@ -79,7 +79,9 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
 /// The pages for operators with their texts.
 fn pages_for_operators() -> Vec<(PathBuf, String)> {
     let mut folders: Vec<PathBuf> =
-        ["tutorials", "how-to", "reference", "explanation", "recipes", "troubleshooting"].map(path).to_vec();
+        ["tutorials", "how-to", "reference", "explanation", "recipes", "troubleshooting"]
+            .map(|name| in_source("docs").join(name))
+            .to_vec();
     let mut pages = Vec::new();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {

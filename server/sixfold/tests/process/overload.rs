@@ -8,7 +8,6 @@ use kit::message::framed;
 use socket2::{Domain, Socket, Type as Kind};
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::time::Duration;
 use wire::{Rcode, Type};
 
 /// Octets that an idle connection may take beside its buffers, as in `docs/how-to/size-and-tune.md`.
