@@ -5,7 +5,7 @@
 #   cargo build --profile dist -p sixfold
 #   TRANSPORTS="udp tcp" laboratory/sixfold-bench/perf/upstream-cost.sh target/dist/sixfold [ROUNDS [SECONDS [RATE]]]
 #
-# TRANSPORTS: of udp, tcp, tls and auto; without it, tcp and tls. RATE: queries per second; 0 as many as the server answers, with 100
+# TRANSPORTS: of udp, tcp and tls; without it, tcp and tls. RATE: queries per second; 0 as many as the server answers, with 100
 # outstanding from 16 ports. Set CPUS to two lists of cores, as in "0 1", to keep the server apart from upstream and tester.
 # Sixfold has one worker. The upstream is Unbound, whose local data have an A record and no AAAA record for all names; dnsperf asks for
 # new names over UDP. `openssl` makes the certificate. NSD 4.6 is no upstream for this: of several queries in one TLS record it answers
@@ -44,8 +44,6 @@ one() { # transport, number of the run: microseconds per answer
   taskset -c "$server_cpus" "$sixfold" serve --config sixfold.toml 2>log & local server=$!
   echo $server >server.pid
   await_ready
-  # With `auto`, a trial over TCP begins after 5 s. It ends after 64 answers, at one query in 16.
-  if [ "$1" = auto ]; then ask "$2-trial" 8 500; fi
   local before after answers
   before=$(ticks $server)
   ask "$2" "$seconds" "$rate"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Answers and delay of Sixfold with an upstream behind a link with delay and loss, over UDP, TCP and auto: the grounds for the default of
+# Answers and delay of Sixfold with an upstream behind a link with delay and loss, over UDP and TCP: the grounds for the default of
 # `upstream.transport`.
 #
 #   cargo build --profile dist -p sixfold -p sixfold-bench
@@ -27,7 +27,7 @@ one() { # transport, number of the run
   ip netns exec $left "$sixfold" serve --config sixfold.toml 2>log & local server=$!
   echo $server >server.pid
   await_ready
-  ask "$2-first" 12 100 # `auto` makes up its mind, and round trips become known.
+  ask "$2-first" 12 100 # Round trips become known.
   ask "$2" "$seconds" "$rate"
   kill $server; wait $server || true; rm server.pid
   awk -v name="$1" '
@@ -49,6 +49,6 @@ for link in $links; do
   ip netns exec $left "$bench" link --left $left --right $right --delay "${link%,*}" --loss "${link#*,}" >link.log 2>&1 & pid=$!
   sleep 1
   echo "one-way delay ${link%,*}, loss ${link#*,}"
-  for transport in udp tcp auto; do run=$((run + 1)); one $transport "$run"; done
+  for transport in udp tcp; do run=$((run + 1)); one $transport "$run"; done
   kill $pid; wait $pid || true
 done

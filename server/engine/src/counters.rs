@@ -262,10 +262,6 @@ counters! {
     LimitIdle = "upstream_stream_limits_total" {"limit": "idle"};
     /// Limits learned: an upstream answers one query of a connection at a time.
     LimitOneAtATime = "upstream_stream_limits_total" {"limit": "one_at_a_time"};
-    /// Upstreams that are asked over TCP from then on, with `transport = "auto"`.
-    ChoseTcp = "upstream_transport_changes_total" {"to": "tcp"};
-    /// Upstreams that are asked over UDP again, with `transport = "auto"`.
-    ChoseUdp = "upstream_transport_changes_total" {"to": "udp"};
     /// Replies with an error, after which another upstream was asked.
     Failover = "upstream_failovers_total" {};
     /// Questions asked without their client subnet, because too many with other subnets were in flight.

@@ -25,7 +25,7 @@ pub const UPSTREAMS: usize = 256;
 /// more.
 pub const STREAM_IDLE: Span = Span::from_secs(8);
 
-/// Connections to one upstream that limits its connections (`upstream/connection_policy.rs`). An upstream that closes after one
+/// Connections to one upstream that bounds its connections (`upstream/connection_policy.rs`). An upstream that closes after one
 /// answer at 10 ms, with a handshake of 10 ms, answers 64 / 0.02 s = 3,200 queries a second and worker.
 pub const STREAM_LINKS: usize = 64;
 
@@ -33,7 +33,7 @@ pub const STREAM_LINKS: usize = 64;
 /// second.
 pub const STREAM_PAUSE: Span = Span::from_millis(20);
 
-/// Time after which a learned limit of an upstream's connections is forgotten, as the upstream may have another configuration.
+/// Time after which a learned bound of an upstream's connections is forgotten, as the upstream may have another configuration.
 pub const STREAM_MEMORY: Span = Span::from_secs(600);
 
 /// Queries whose cache entries are loaded together: a batch of a datapath.

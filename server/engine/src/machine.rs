@@ -25,11 +25,11 @@ use crate::resolve::join;
 use crate::resolve::to_packet_cache::{PacketCacheSource, count_hits};
 use crate::resolve::write::{responder, write_unusable};
 use crate::trace::{Subject, TraceEvent, Unreachable, Untrusted};
-use crate::upstream::receive::{FailedLink, Received};
-use crate::upstream::reconnect::Reconnect;
+use crate::upstream::receive::Received;
+use crate::upstream::reconnect::{FailedLink, Reconnect};
 use crate::upstream::retry::{AttemptDeadline, NextAttempt};
 use wire::header::{self, Flags};
-use wire::{Class, EdeCode, Message, Rcode, ede, lower_question};
+use wire::{Class, EdeCode, Message, Rcode, lower_question};
 
 impl Machine for Engine {
     #[inline]
@@ -253,13 +253,8 @@ impl Resolver {
             Received::Nothing => {}
             Received::Completed(outbound) => self.complete(outbound, Some(&message), cx),
             Received::Failed(outbound) => self.complete(outbound, None, cx),
-            Received::Unusable(outbound) => {
-                self.complete_unusable(outbound, &message, ede::NO_REACHABLE_AUTHORITY, cx);
-            }
-            // Of the codes that rule out bogus data (RFC 8914), this one is about the data. A failure that may be bogus would be
-            // asked for once more.
-            Received::TooManyRecords(outbound) => {
-                self.complete_unusable(outbound, &message, ede::INVALID_DATA, cx);
+            Received::Unusable(outbound, reason) => {
+                self.complete_unusable(outbound, &message, reason, cx);
             }
         }
     }
@@ -340,7 +335,7 @@ impl Resolver {
             }
             AttemptDeadline::Over(silent) => {
                 // A query that could not be sent was told of then.
-                if !self.upstream.outbound_queries[outbound].send_failed {
+                if self.upstream.outbound_queries[outbound].awaits_reply() {
                     cx.out.trace(Subject::OutboundQuery(outbound), || TraceEvent::NoReply);
                 }
                 self.retry(outbound, cx);

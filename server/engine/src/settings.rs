@@ -81,9 +81,9 @@ impl Settings {
 
     /// Parameters of every upstream query.
     pub(crate) fn upstream_parameters(&self) -> Parameters {
-        let UpstreamConfig { tries, timeout, transport, auto, mix_case, select, .. } = self.upstream;
+        let UpstreamConfig { tries, timeout, transport, mix_case, select, .. } = self.upstream;
         let (sends_cookies, udp_size) = (self.cookies.enabled, self.udp_size);
-        Parameters { tries, timeout, transport, auto, mix_case, select, sends_cookies, udp_size }
+        Parameters { tries, timeout, transport, mix_case, select, sends_cookies, udp_size }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The layers of the engine: a file uses only layers below its own, and methods of `Engine` stand only where the parts meet.
 //!
 //! Imports alone do not show a call upwards: `self.method()` needs no `use`. So the second rule matters more: a part that cannot
-//! say `impl Engine` cannot call what other parts do.
+//! say `impl Engine` cannot call what other parts do. `Upstream` is one part, and its files have methods of it; so they have an order of
+//! their own, and form no circle of such calls.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -78,6 +79,59 @@ fn violations(files: &BTreeMap<String, String>) -> Vec<String> {
     found
 }
 
+/// The text of a file's blocks `impl Upstream`.
+fn upstream_methods(code: &str) -> String {
+    let mut is_inside = false;
+    let mut is_of_block = |line: &&str| {
+        is_inside = if is_inside { *line != "}" } else { *line == "impl Upstream {" };
+        is_inside
+    };
+    code.lines().filter(|line| is_of_block(line)).collect::<Vec<_>>().join("\n")
+}
+
+/// The word at the start of a text.
+fn word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
+}
+
+/// Methods that the text of a block defines.
+fn defined(block: &str) -> BTreeSet<&str> {
+    let is_item = |line: &&str| line.starts_with("    ") && !line.starts_with("     ");
+    let names = block.lines().filter(is_item).filter_map(|line| line.split_once("fn "));
+    names.map(|(_, name)| word(name)).collect()
+}
+
+/// Methods that the text of a block calls through `self`.
+fn called(block: &str) -> BTreeSet<String> {
+    let dense: String = block.chars().filter(|c| !c.is_whitespace()).collect();
+    let calls = dense.split("self.").skip(1).filter(|call| call[word(call).len()..].starts_with('('));
+    calls.map(|call| word(call).to_owned()).collect()
+}
+
+/// Calls of methods of `Upstream` between files that are part of a circle, or lie between two: `from -> to: method`.
+fn circle(files: &BTreeMap<String, String>) -> Vec<String> {
+    let blocks: BTreeMap<&String, String> =
+        files.iter().map(|(path, text)| (path, upstream_methods(&code(text)))).collect();
+    let mut calls: Vec<(&String, &String, String)> = Vec::new();
+    for (&from, block) in &blocks {
+        for method in called(block) {
+            let homes =
+                blocks.iter().filter(|(to, block)| **to != from && defined(block).contains(method.as_str()));
+            calls.extend(homes.map(|(&to, _)| (from, to, method.clone())));
+        }
+    }
+    // A file that calls no other, or that no other calls, is part of no circle.
+    loop {
+        let callers: BTreeSet<&String> = calls.iter().map(|&(from, _, _)| from).collect();
+        let callees: BTreeSet<&String> = calls.iter().map(|&(_, to, _)| to).collect();
+        let before = calls.len();
+        calls.retain(|(from, to, _)| callees.contains(from) && callers.contains(to));
+        if calls.len() == before {
+            return calls.iter().map(|(from, to, method)| format!("{from} -> {to}: {method}")).collect();
+        }
+    }
+}
+
 fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
     for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry")) {
         let name = entry.file_name().into_string().expect("a name in UTF-8");
@@ -90,11 +144,17 @@ fn read(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) {
     }
 }
 
-#[test]
-fn every_file_uses_only_the_layers_below_its_own() {
+/// The files of the engine.
+fn sources() -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), "", &mut files);
     assert!(files.len() > 60, "only {} files found", files.len());
+    files
+}
+
+#[test]
+fn every_file_uses_only_the_layers_below_its_own() {
+    let files = sources();
     let found = violations(&files);
     assert!(found.is_empty(), "\n{}\n", found.join("\n"));
 }
@@ -126,4 +186,38 @@ fn each_kind_of_violation_is_found_and_what_is_allowed_is_not() {
     ] {
         assert_eq!(violations(&file(path, text)), [""; 0]);
     }
+}
+
+#[test]
+fn the_files_of_upstream_call_each_other_in_no_circle() {
+    let found = circle(&sources());
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
+
+/// A block with one method.
+fn block(method: &str, calls: &str) -> String {
+    format!("impl Upstream {{\n    pub fn {method}(&self) {{\n        {calls}\n    }}\n}}\n")
+}
+
+#[test]
+fn a_circle_of_calls_is_found_and_a_call_in_one_direction_is_not() {
+    let files = |connects: &str| {
+        let blocks = [
+            ("upstream/connect.rs", block("open", connects)),
+            ("upstream/retry.rs", block("retry", "self.send()")),
+            ("upstream/send.rs", block("send", "self\n            .open()")),
+        ];
+        BTreeMap::from(blocks.map(|(path, text)| (path.to_owned(), text)))
+    };
+    assert_eq!(circle(&files("self.links.send(); out.send() // self.send()")), [""; 0]);
+    assert_eq!(
+        circle(&files("self.send()")),
+        ["upstream/connect.rs -> upstream/send.rs: send", "upstream/send.rs -> upstream/connect.rs: open"]
+    );
+    // One call more in the real files.
+    let mut sources = sources();
+    let lowest = sources.get_mut("upstream/connect.rs").expect("a file");
+    lowest.push_str(&block("planted", "self.receive()"));
+    let found = circle(&sources);
+    assert!(found.iter().any(|call| call == "upstream/connect.rs -> upstream/receive.rs: receive"));
 }

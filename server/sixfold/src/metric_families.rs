@@ -164,8 +164,6 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_upstream_stream_limits_total", "counter",
                 "`limit`: `questions` a number of answers; `idle` a short idle time; `one_at_a_time` one query at a time",
                 "Limits of connections to an upstream that a worker learned.", "Forgotten after 10 minutes; then each counts again."),
-            Family::of("sixfold_upstream_transport_changes_total", "counter",
-                "`to`: `tcp`, `udp`", "Changes of the transport by a worker with `transport = \"auto\"`.", ""),
             Family::of("sixfold_upstream_tcp_total", "counter",
                 "`reason`: `truncation`; `suspicion` a forgery attempt; `bad_cookie` the upstream rejects its own cookie",
                 "Upstream queries that moved from UDP to TCP.", ""),

@@ -214,8 +214,6 @@ impl UpstreamStatus {
             address,
             transport: match transport {
                 _ if servers.iter().any(|server| server.is_tls()) => "tls",
-                // With `transport = "auto"`, each worker chooses.
-                Transport::Udp if servers.iter().any(|server| server.asks_over_tcp()) => "tcp",
                 Transport::Udp => "udp",
                 Transport::Tcp => "tcp",
                 Transport::Tls => "tls",
@@ -282,7 +280,7 @@ async fn upstream_statuses(server: &ServerHandle) -> Vec<UpstreamStatus> {
 
 /// The upstreams as these workers know them, with the failures of TLS.
 fn with_tls(server: &ServerHandle, statuses: &[&Arc<WorkerStatus>]) -> Vec<UpstreamStatus> {
-    let mut upstreams = of_workers(statuses, server.config().upstream.transport.first);
+    let mut upstreams = of_workers(statuses, server.config().upstream.transport);
     for upstream in &mut upstreams {
         upstream.tls_failure = server.workers.tls_upstreams().failure(upstream.address);
     }

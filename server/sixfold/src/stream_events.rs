@@ -1,5 +1,4 @@
-//! Lines of the log about what the workers learned of upstreams: limits of connections, the choice of `transport = "auto"`, and letters
-//! that do not come back.
+//! Lines of the log about what the workers learned of upstreams: limits of connections, and letters that do not come back.
 //!
 //! Each limit is said once per upstream and process. The metrics count how often it was learned.
 
@@ -18,8 +17,6 @@ pub struct Streams {
     idle_ms: Option<u64>,
     /// It answers one query of a connection at a time.
     one_at_a_time: bool,
-    /// `transport = "auto"` has chosen TCP.
-    over_tcp: bool,
     /// It changes the letters of questions.
     in_lower_case: bool,
 }
@@ -32,7 +29,6 @@ impl Streams {
             questions: limits.questions(),
             idle_ms: limits.learned_idle().map(|idle| idle.as_micros() / 1_000),
             one_at_a_time: limits.is_one_at_a_time(),
-            over_tcp: server.asks_over_tcp(),
             in_lower_case: server.is_asked_in_lower_case(datapath::now()),
         }
     }
@@ -42,7 +38,6 @@ impl Streams {
             questions: self.questions.or(other.questions),
             idle_ms: self.idle_ms.or(other.idle_ms),
             one_at_a_time: self.one_at_a_time || other.one_at_a_time,
-            over_tcp: self.over_tcp || other.over_tcp,
             in_lower_case: self.in_lower_case || other.in_lower_case,
         }
     }
@@ -93,16 +88,7 @@ impl StreamEvents {
                 say("answers one query at a time on a connection; Sixfold now opens several connections"
                     .to_owned());
             }
-            match (said.over_tcp, new.over_tcp) {
-                (false, true) => {
-                    say("answers over TCP without a loss; queries now go over TCP (`upstream.transport` is \"auto\")".to_owned());
-                }
-                (true, false) => {
-                    say("lost queries over TCP, or was late; queries go over UDP again (`upstream.transport` is \"auto\")".to_owned());
-                }
-                _ => {}
-            }
-            *said = Streams { over_tcp: new.over_tcp, ..said.join(new) };
+            *said = said.join(new);
         }
         lines
     }
@@ -113,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_limit_is_said_once_and_each_change_of_the_transport() {
+    fn each_limit_is_said_once() {
         let address: SocketAddr = "192.0.2.53:53".parse().unwrap();
         let mut events = StreamEvents::default();
         let mut lines = |streams: [Streams; 2]| {
@@ -141,11 +127,5 @@ mod tests {
         let said = lines([changed, nothing]);
         assert!(said.len() == 1 && said[0].contains("is asked in lower case"), "{said:?}");
         assert!(lines([nothing; 2]).is_empty() && lines([changed; 2]).is_empty());
-        let tcp = Streams { over_tcp: true, ..nothing };
-        let told = lines([tcp, nothing]);
-        assert!(told.len() == 1 && told[0].contains("queries now go over TCP"), "{told:?}");
-        assert!(lines([tcp, tcp]).is_empty());
-        let told = lines([nothing; 2]);
-        assert!(told.len() == 1 && told[0].contains("queries go over UDP again"), "{told:?}");
     }
 }

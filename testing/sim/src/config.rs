@@ -275,7 +275,6 @@ impl Config {
             timeout: Span(self.timeout),
             tries: self.tries,
             transport: if self.tcp { Transport::Tcp } else { Transport::Udp },
-            auto: !self.tcp && self.max_records % 2 == 1,
             mix_case: true,
             tls: Vec::new(),
         }

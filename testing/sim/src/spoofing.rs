@@ -551,7 +551,6 @@ fn settings() -> Settings {
             timeout: Span::from_millis(500),
             tries: 3,
             transport: Transport::Udp,
-            auto: false,
             mix_case: true,
             tls: Vec::new(),
         },

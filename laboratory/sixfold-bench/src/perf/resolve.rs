@@ -242,7 +242,6 @@ pub fn settings(workload: Workload) -> Settings {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
-            auto: false,
             mix_case: true,
             tls: Vec::new(),
         },

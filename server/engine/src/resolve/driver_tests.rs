@@ -22,7 +22,6 @@ fn settings() -> Settings {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
-            auto: false,
             mix_case: true,
             tls: vec![],
         },

@@ -13,16 +13,15 @@
 
 use crate::base::slab::Index;
 use crate::context::Context;
-use crate::counters::Counter;
-use crate::interface::{Link, Outbox, Transport};
-use crate::message::question::QueryFlags;
+use crate::interface::{Link, Outbox};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
-use crate::upstream::circuit_breaker::Cause;
-use crate::upstream::in_flight::{Attempt, OutboundQueryState};
+use crate::upstream::in_flight::OutboundQueryState;
+use crate::upstream::judge::judge_bare;
 use crate::upstream::receive::Received;
+use crate::upstream::verdict::{Mismatch, Reason, Verdict};
 use wire::header::{self, Flags};
-use wire::{OPT_LEN, Rcode, Type};
+use wire::{OPT_LEN, Type};
 
 impl Upstream {
     /// Handles a message that cannot be parsed, from a link that may carry replies. Only a reply without a question and without answers
@@ -33,59 +32,33 @@ impl Upstream {
         let has_opt = bare_opt(bytes);
         let query = has_opt.and_then(|_| self.query_with_id(via, header::id(bytes)));
         let (Some(has_opt), Some((index, place))) = (has_opt, query) else {
-            cx.counters.count(Counter::DroppedMalformedReply);
+            cx.counters.count(Mismatch::Malformed.counter());
             return Received::Nothing;
         };
-        let outbound = &self.outbound_queries[index];
-        let attempt = outbound.attempts[place];
-        let over_udp = self.links.transport(via) == Transport::Udp;
-        if over_udp && (outbound.over_stream || place < usize::from(outbound.doubt.first)) {
-            // As for a reply with a question: over UDP it is too late, or comes from a third party.
-            cx.counters.count(Counter::SuspectAbandoned);
+        let flags = header::flags(bytes);
+        let verdict = judge_bare(&self.exchange(index, place, cx.now), place, flags, has_opt);
+        if let Verdict::Drop(mismatch) = verdict {
+            cx.counters.count(mismatch.counter());
             return Received::Nothing;
         }
-        let (flags, rcode) = (header::flags(bytes), header::flags(bytes).rcode());
-        let is_cut = flags.contains(Flags::TC);
-        let is_probe = outbound.query_flags.has(QueryFlags::PROBE);
-        // The query without EDNS may be on its way already; then this reply asks for nothing new.
-        let went_without = |other: &Attempt| {
-            other.server == attempt.server && !other.with_opt && other.link != Link::NOWHERE
-        };
-        let asks_without_edns = matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP)
-            && attempt.with_opt
-            && !has_opt
-            && (outbound.is_wanted() || is_probe)
-            && !(over_udp && outbound.attempts().iter().any(went_without));
-        if over_udp && (is_probe || !is_cut && !asks_without_edns) {
-            cx.counters.count(Counter::DroppedMalformedReply);
-            return Received::Nothing;
+        cx.out.trace(Subject::OutboundQuery(index), || {
+            TraceEvent::RepliedBare(flags.rcode(), flags.contains(Flags::TC))
+        });
+        let attempt = self.outbound_queries[index].attempts[place];
+        if attempt.form.is_over_stream() {
+            if self.servers.list[usize::from(attempt.server)].on_reply(cx.now - attempt.sent) {
+                self.servers.start_slow_start(attempt.server, cx.now);
+            }
+            return self.act(index, place, verdict, cx);
         }
-        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::RepliedBare(rcode, is_cut));
-        if over_udp && is_cut {
+        if let Verdict::Retry(_, Reason::Truncated) = verdict {
             // It needs no more than an ID to be forged, so there is a way back.
             self.outbound_queries[index].doubt.raise(attempt.server);
-            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, cx);
-            return Received::Nothing;
         }
-        if !over_udp && self.servers.list[usize::from(attempt.server)].on_reply(cx.now - attempt.sent) {
-            self.servers.start_slow_start(attempt.server, cx.now);
-        }
-        if asks_without_edns {
-            self.retry_without_edns(index, place, cx);
-            // Over UDP it is no failure of its server.
-            self.outbound_queries[index].attempts[place].failed = attempt.failed || !over_udp;
-            return Received::Nothing;
-        }
-        self.outbound_queries[index].attempts[place].failed = true;
-        let is_error = !is_cut && !matches!(rcode, Rcode::NOERROR | Rcode::NXDOMAIN);
-        let error = if is_error { Cause::Replied(rcode) } else { Cause::Unusable };
-        self.servers.list[usize::from(attempt.server)].breaker.on_error(error, cx.now);
-        if is_probe {
-            let jitter = self.random.bits();
-            self.servers.list[usize::from(attempt.server)].breaker.on_probe_reply(cx.now, true, jitter);
-            return Received::Failed(index);
-        }
-        self.ask_another(index, attempt.server, cx).unwrap_or(Received::Failed(index))
+        let received = self.act(index, place, verdict, cx);
+        // Over UDP it is no failure of its server.
+        self.outbound_queries[index].attempts[place].failed = attempt.failed;
+        received
     }
 
     /// Finds the question and the attempt whose query went over a link with this ID.

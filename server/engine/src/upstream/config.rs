@@ -50,8 +50,6 @@ pub struct UpstreamConfig {
     pub tries: u8,
     /// Transport of queries to forwarders that are not in `tls`: UDP or TCP.
     pub transport: Transport,
-    /// TCP is tried, and used where it proves good (`transport_choice.rs`). `transport` is UDP then.
-    pub auto: bool,
     /// Queries over UDP have random letter case, which replies must repeat (`dns0x20.rs`).
     pub mix_case: bool,
     /// Forwarders that are asked over TLS, and never in another way, by their addresses.
@@ -74,8 +72,6 @@ pub(crate) struct Parameters {
     pub timeout: Span,
     /// Transport of queries.
     pub transport: Transport,
-    /// TCP is used where it proves good.
-    pub auto: bool,
     /// Queries over UDP have random letter case.
     pub mix_case: bool,
     /// Selection within a group.

@@ -20,6 +20,7 @@
 use crate::base::random::Random;
 use crate::base::time::{Instant, Span};
 use crate::message::cookie::{CLIENT, LONGEST};
+use crate::upstream::query_form::CookieUse;
 use core::net::IpAddr;
 use siphasher::sip::SipHasher24;
 
@@ -163,18 +164,17 @@ impl ServerCookieState {
     }
 
     /// Writes the option data for a query over a link with this client cookie, followed by the server cookie if it belongs to
-    /// that client cookie. None: the query goes without a cookie. `without_cookie`: a server did not understand the question
-    /// with a cookie.
+    /// that client cookie. None: the query goes without a cookie. `form`: the question's use of cookies.
     #[inline]
     pub(crate) fn write<'r>(
         &self,
         client: &[u8; CLIENT],
-        without_cookie: bool,
+        form: CookieUse,
         now: Instant,
         room: &'r mut [u8; LONGEST],
     ) -> Option<&'r [u8]> {
         // Another server's trouble with cookies does not take the cookie from a server that supports them.
-        if !self.expected && (without_cookie || now < self.suspended_until) {
+        if !self.expected && (form == CookieUse::Omitted || now < self.suspended_until) {
             return None;
         }
         room[..CLIENT].copy_from_slice(client);
@@ -237,12 +237,21 @@ mod tests {
     fn a_server_cookie_goes_with_the_client_cookie_that_it_was_given_for() {
         let mut cookie_state = ServerCookieState::default();
         let room = &mut [0; LONGEST];
-        assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room), Some(&[1; CLIENT][..]));
+        assert_eq!(
+            cookie_state.write(&[1; CLIENT], CookieUse::Sent, Instant(0), room),
+            Some(&[1; CLIENT][..])
+        );
         cookie_state.learn(&[1; CLIENT], &[2; MAX_SERVER_COOKIE], Instant(0));
-        assert_eq!(cookie_state.write(&[1; CLIENT], false, Instant(0), room).map(<[u8]>::len), Some(LONGEST));
+        assert_eq!(
+            cookie_state.write(&[1; CLIENT], CookieUse::Sent, Instant(0), room).map(<[u8]>::len),
+            Some(LONGEST)
+        );
         cookie_state.learn(&[1; CLIENT], &[3; 8], Instant(0));
         let both = [[1; CLIENT], [3; 8]].concat();
-        assert_eq!(cookie_state.write(&[1; CLIENT], true, Instant(0), room), Some(&both[..]));
-        assert_eq!(cookie_state.write(&[4; CLIENT], false, Instant(0), room), Some(&[4; CLIENT][..]));
+        assert_eq!(cookie_state.write(&[1; CLIENT], CookieUse::Omitted, Instant(0), room), Some(&both[..]));
+        assert_eq!(
+            cookie_state.write(&[4; CLIENT], CookieUse::Sent, Instant(0), room),
+            Some(&[4; CLIENT][..])
+        );
     }
 }

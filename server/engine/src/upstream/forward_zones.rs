@@ -399,7 +399,6 @@ mod tests {
             timeout: Span::from_secs(1),
             tries: 3,
             transport: Transport::Udp,
-            auto: false,
             mix_case: true,
             tls: Vec::new(),
         }

@@ -14,8 +14,25 @@ use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::mix_case;
 use crate::upstream::links::Release;
+#[cfg(debug_assertions)]
+use crate::upstream::query_form::CookieUse;
+use crate::upstream::query_form::QueryForm;
 use crate::upstream::suspicion::Doubt;
 use wire::{Class, Type};
+
+/// Wait of a question for the end of its current attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Wait {
+    /// For the reply to its query.
+    #[default]
+    Reply,
+    /// For a reply to an earlier query, if at all: its own query could not be sent.
+    Unsent,
+    /// For the reply to its query, which is late.
+    Extended,
+    /// For another connection or a restart of the upstream: the link of its query is lost, or stalls.
+    Reconnect,
+}
 
 /// One attempt: a query to one server.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +47,8 @@ pub struct Attempt {
     pub sent: Instant,
     /// The query could not be sent, or its reply reports a failure.
     pub failed: bool,
-    /// The query has the outbound query's client subnet.
-    pub with_subnet: bool,
-    /// The query has a cookie.
-    pub with_cookie: bool,
-    /// The query has an OPT record.
-    pub with_opt: bool,
+    /// Form in which the query was sent.
+    pub form: QueryForm,
     /// The query has the outbound query's letter case, which the reply must repeat.
     pub with_case: bool,
     /// The query is a hedge: it repeats a query that may still be answered (`retry_budget.rs`).
@@ -50,9 +63,7 @@ impl Attempt {
         server: 0,
         sent: Instant(0),
         failed: false,
-        with_subnet: false,
-        with_cookie: false,
-        with_opt: false,
+        form: QueryForm::PLAIN,
         with_case: false,
         is_hedge: false,
     };
@@ -65,9 +76,7 @@ impl Attempt {
         server: u16::MAX,
         sent: Instant(u64::MAX),
         failed: true,
-        with_subnet: true,
-        with_cookie: true,
-        with_opt: true,
+        form: QueryForm { transport: Transport::Tls, edns: true, cookie: CookieUse::Renewed, subnet: true },
         with_case: true,
         is_hedge: true,
     };
@@ -107,30 +116,18 @@ pub struct OutboundQuery {
     pub class: Class,
     /// Length of the name in octets.
     pub name_len: u8,
-    /// Queries go over TCP, or over TLS to servers with TLS.
-    pub over_stream: bool,
+    /// Form of the next query. What an upstream refused is not sent again.
+    pub form: QueryForm,
+    /// Wait for the end of the current attempt.
+    pub wait: Wait,
     /// A stalled connection has cost half an attempt; the next one costs the other half.
     pub half_attempt: bool,
-    /// The query of the current attempt could not be sent.
-    pub send_failed: bool,
-    /// Queries go without the client subnet from now on, because an upstream refused it.
-    pub without_subnet: bool,
-    /// Queries go without a cookie from now on, because an upstream did not understand it.
-    pub without_cookie: bool,
-    /// Queries go without an OPT record from now on, because an upstream did not understand it.
-    pub without_edns: bool,
     /// The next attempt is a hedge: it repeats a query whose reply is only late (`retry_budget.rs`).
     pub next_is_hedge: bool,
     /// A hedge was deferred for lack of a token.
     pub hedge_deferred: bool,
-    /// The current attempt is late, and its wait was extended.
-    pub extended_wait: bool,
-    /// The connection of the current attempt is lost, and the question waits until another one may be accepted.
-    pub reconnects: bool,
     /// The reply came to a query without EDNS, so it has no signatures: never cache it under a DO query.
     pub lacks_dnssec_records: bool,
-    /// A query with a renewed cookie was sent after BADCOOKIE.
-    pub cookie_renewed: bool,
     /// A reply over UDP lacked the cookie.
     pub cookie_missing: bool,
     /// Number of attempts so far.
@@ -178,21 +175,15 @@ impl Default for OutboundQuery {
     fn default() -> OutboundQuery {
         OutboundQuery {
             state: OutboundQueryState::Free,
-            over_stream: false,
-            send_failed: false,
-            without_subnet: false,
-            without_cookie: false,
-            without_edns: false,
+            form: QueryForm::PLAIN,
+            wait: Wait::Reply,
             next_is_hedge: false,
             hedge_deferred: false,
-            extended_wait: false,
-            reconnects: false,
             half_attempt: false,
             lost_at: None,
             lost_connections: 0,
             doubt: Doubt::default(),
             lacks_dnssec_records: false,
-            cookie_renewed: false,
             cookie_missing: false,
             tries: 0,
             attempts_len: 0,
@@ -234,18 +225,12 @@ impl Record for OutboundQuery {
             query_flags: QueryFlags::PROBE,
             class: Class(u16::MAX),
             name_len: u8::MAX,
-            over_stream: true,
+            form: QueryForm::PLAIN,
+            wait: Wait::Reconnect,
             half_attempt: true,
-            send_failed: true,
-            without_subnet: true,
-            without_cookie: true,
-            without_edns: true,
             next_is_hedge: true,
             hedge_deferred: true,
-            extended_wait: true,
-            reconnects: true,
             lacks_dnssec_records: true,
-            cookie_renewed: true,
             cookie_missing: true,
             tries: u8::MAX,
             attempts_len: u8::MAX,
@@ -277,7 +262,7 @@ impl OutboundQuery {
         &mut self,
         question: &Question<'_>,
         letters: u64,
-        goes_over_stream: bool,
+        transport: Transport,
         group_number: u32,
         epoch: u32,
     ) {
@@ -285,26 +270,20 @@ impl OutboundQuery {
             name,
             name_len,
             state,
-            send_failed,
-            over_stream,
+            form,
+            wait,
             tries,
             attempts_len,
             query_flags,
             subnet,
             scope,
             half_attempt,
-            without_subnet,
-            without_cookie,
-            without_edns,
             next_is_hedge,
             hedge_deferred,
-            extended_wait,
-            reconnects,
             lost_at,
             lost_connections,
             doubt,
             lacks_dnssec_records,
-            cookie_renewed,
             cookie_missing,
             qtype,
             class,
@@ -329,26 +308,20 @@ impl OutboundQuery {
         mix_case(question.name, letters, name);
         *name_len = question.name.len() as u8;
         *state = OutboundQueryState::Asked;
-        *send_failed = false;
-        *over_stream = goes_over_stream;
+        *form = QueryForm::first(transport);
+        *wait = Wait::Reply;
         *tries = 0;
         *attempts_len = 0;
         *query_flags = question.query_flags;
         *subnet = question.subnet.copied();
         *scope = 0;
         *half_attempt = false;
-        *without_subnet = false;
-        *without_cookie = false;
-        *without_edns = false;
         *next_is_hedge = false;
         *hedge_deferred = false;
-        *extended_wait = false;
-        *reconnects = false;
         *lost_at = None;
         *lost_connections = 0;
         *doubt = Doubt::default();
         *lacks_dnssec_records = false;
-        *cookie_renewed = false;
         *cookie_missing = false;
         *qtype = question.qtype;
         *class = question.class;
@@ -404,6 +377,17 @@ impl OutboundQuery {
     pub fn has_asked(&self, link: Link, id: u16) -> bool {
         self.state == OutboundQueryState::Asked
             && self.attempts().iter().any(|attempt| attempt.link == link && attempt.id == id)
+    }
+
+    /// True if the current attempt went over a link, with this ID.
+    pub fn is_current(&self, link: Link, id: u16) -> bool {
+        self.state == OutboundQueryState::Asked
+            && self.attempts().last().is_some_and(|attempt| attempt.link == link && attempt.id == id)
+    }
+
+    /// True if the query of the current attempt was sent, and its link was not lost.
+    pub fn awaits_reply(&self) -> bool {
+        matches!(self.wait, Wait::Reply | Wait::Extended)
     }
 
     /// The attempts that may still be answered.
@@ -592,9 +576,8 @@ impl Upstream {
         let index = outbound_queries.slab.take()?;
         let flush_epoch = outbound_queries.flush_epoch;
         let outbound = &mut outbound_queries.slab[index];
-        let over_stream = parameters.transport == Transport::Tcp;
         let group = servers.group_number(question.forward_key());
-        outbound.reset(question, random.bits(), over_stream, group, flush_epoch);
+        outbound.reset(question, random.bits(), parameters.transport, group, flush_epoch);
         outbound_queries.insert(index);
         Some(index)
     }
@@ -760,7 +743,7 @@ mod tests {
             class: Class::IN,
         };
         let after_reset = |mut outbound: OutboundQuery| {
-            outbound.reset(&question, 0, false, 3, 9);
+            outbound.reset(&question, 0, Transport::Udp, 3, 9);
             outbound.name[name.len()..].fill(0);
             // The table and the wheel set these before they are read, and no attempt is known yet.
             let (next_in_bucket, deadline, attempts) = (NONE, Instant(0), [Attempt::NONE; ATTEMPTS]);

@@ -8,9 +8,39 @@ use crate::base::random::Random;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::{Instant, Span};
 use crate::interface::{Link, Transport};
-use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS, STREAM_QUESTIONS};
+use crate::limits::{LINK_LIFE_SECS, LINK_QUESTIONS, LINKS};
 use crate::message::cookie::CLIENT;
-use crate::upstream::connection_policy::PeerConnectionPolicy;
+
+/// Use of a link so far.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Usage {
+    /// Queries that it carried, each with an ID of its own.
+    pub issued: usize,
+    /// Queries that wait on it.
+    pub outstanding: u32,
+    /// Messages that came over it.
+    pub answered: u32,
+    /// Time of the latest message over it, or of its opening.
+    pub last_activity: Instant,
+    /// Time since which queries wait on it without a pause.
+    pub waiting_since: Instant,
+    /// Time between the latest two messages for which queries waited, or between the first query that waits and its reply.
+    pub latest_gap: Span,
+}
+
+impl Usage {
+    /// Use of a link that is opened now.
+    pub fn new(now: Instant) -> Usage {
+        Usage {
+            issued: 0,
+            outstanding: 0,
+            answered: 0,
+            last_activity: now,
+            waiting_since: now,
+            latest_gap: Span::ZERO,
+        }
+    }
+}
 
 /// State of one slot.
 struct LinkState {
@@ -21,20 +51,9 @@ struct LinkState {
     /// No new query takes the link; it closes with its last question.
     retired: bool,
     opened: Instant,
-    /// Time of the latest message over the link.
-    last_activity: Instant,
-    /// Messages that came over the link.
-    answered: u32,
-    /// Time from the message before the latest one, or from the query that it answers first.
-    latest_gap: Span,
-    /// Time since which queries wait on the link without a pause.
-    waiting_since: Instant,
+    usage: Usage,
     /// Client cookie of the queries over the link.
     cookie: [u8; CLIENT],
-    /// Number of IDs issued.
-    issued: usize,
-    /// Number of queries that wait on the link.
-    outstanding: u32,
     /// Latest ID of a TCP or TLS link; IDs count upwards.
     next_id: u16,
     /// Bloom filter with one hash function, the low bits of an ID, over the IDs issued on a UDP link. Most draws need no search
@@ -67,7 +86,7 @@ impl LinkState {
     #[inline]
     fn has_issued(&self, id: u16) -> bool {
         let (word, bit) = LinkState::bloom_place(id);
-        self.bloom_bits[word] & bit != 0 && self.ids[..self.issued].contains(&id)
+        self.bloom_bits[word] & bit != 0 && self.ids[..self.usage.issued].contains(&id)
     }
 }
 
@@ -110,13 +129,8 @@ impl Links {
                     open: false,
                     retired: false,
                     opened: now,
-                    last_activity: now,
-                    answered: 0,
-                    latest_gap: Span::ZERO,
-                    waiting_since: now,
+                    usage: Usage::new(now),
                     cookie: [0; CLIENT],
-                    issued: 0,
-                    outstanding: 0,
                     next_id: 0,
                     bloom_bits: [0; BLOOM_SIZE / 64],
                     ids: Box::new([0; LINK_QUESTIONS]),
@@ -134,12 +148,8 @@ impl Links {
         state.open = true;
         state.retired = false;
         state.opened = now;
-        state.last_activity = now;
-        state.answered = 0;
-        state.waiting_since = now;
-        state.issued = 0;
+        state.usage = Usage::new(now);
         state.bloom_bits = [0; BLOOM_SIZE / 64];
-        state.outstanding = 0;
         state.next_id = random.id();
         Some(Link { slot, generation: state.generation })
     }
@@ -181,20 +191,17 @@ impl Links {
         &self.states[link.slot as usize].cookie
     }
 
-    /// True if a link may take one more query. `limits`: those of the connections to its upstream.
+    /// True if a UDP link may take one more query.
     #[inline]
-    pub fn has_room(&self, link: Link, limits: &PeerConnectionPolicy, now: Instant) -> bool {
+    pub fn has_room(&self, link: Link, now: Instant) -> bool {
         let state = &self.states[link.slot as usize];
-        match state.transport {
-            Transport::Udp => {
-                state.issued < LINK_QUESTIONS && now - state.opened < Span::from_secs(LINK_LIFE_SECS)
-            }
-            // An upstream closes an idle connection at its own time; a query that is under way then would be lost.
-            Transport::Tcp | Transport::Tls => {
-                state.issued < limits.questions().map_or(STREAM_QUESTIONS, |limit| limit as usize)
-                    && (state.outstanding > 0 || now - state.last_activity < limits.idle())
-            }
-        }
+        state.usage.issued < LINK_QUESTIONS && now - state.opened < Span::from_secs(LINK_LIFE_SECS)
+    }
+
+    /// Use of a link so far.
+    #[inline]
+    pub fn usage(&self, link: Link) -> &Usage {
+        &self.states[link.slot as usize].usage
     }
 
     /// True if an ID was issued on a UDP link before. A reply with such an ID counts as late, not as forged: an attacker who
@@ -207,58 +214,35 @@ impl Links {
     /// Records that a message came over an open link.
     #[inline]
     pub fn note_activity(&mut self, link: Link, now: Instant) {
-        let state = &mut self.states[link.slot as usize];
-        state.latest_gap = now - state.last_activity.max(state.waiting_since);
-        state.last_activity = now;
-        state.answered = state.answered.saturating_add(1);
-    }
-
-    /// Number of messages that came over an open link.
-    pub fn answered(&self, link: Link) -> u32 {
-        self.states[link.slot as usize].answered
-    }
-
-    /// Time between the latest two messages over an open link for which queries waited.
-    #[inline]
-    pub fn latest_gap(&self, link: Link) -> Span {
-        self.states[link.slot as usize].latest_gap
-    }
-
-    /// Time of the latest message over an open link, or of its opening.
-    #[inline]
-    pub fn last_activity(&self, link: Link) -> Instant {
-        self.states[link.slot as usize].last_activity
+        let usage = &mut self.states[link.slot as usize].usage;
+        usage.latest_gap = now - usage.last_activity.max(usage.waiting_since);
+        usage.last_activity = now;
+        usage.answered = usage.answered.saturating_add(1);
     }
 
     /// Time since which an open TCP or TLS link that has brought replies owes one; none if no question waits on it.
     pub fn silent_since(&self, link: Link) -> Option<Instant> {
-        let state = &self.states[link.slot as usize];
-        (state.outstanding > 0 && self.was_active(link)).then(|| state.last_activity.max(state.waiting_since))
+        let usage = self.usage(link);
+        (usage.outstanding > 0 && self.was_active(link)).then(|| usage.last_activity.max(usage.waiting_since))
     }
 
     /// True if a message came over an open link: the connection was established, and its upstream has answered.
     pub fn was_active(&self, link: Link) -> bool {
         let state = &self.states[link.slot as usize];
-        state.last_activity > state.opened
+        state.usage.last_activity > state.opened
     }
 
     /// True if no message at all came over an open TCP or TLS link since `sent`, the time of a query over it.
     pub fn is_hung(&self, link: Link, sent: Instant) -> bool {
         let state = &self.states[link.slot as usize];
-        self.is_open(link) && state.transport.is_stream() && state.last_activity <= sent
-    }
-
-    /// Time from which a TCP or TLS link is closed if it carries no further query; none while a question waits on it, and for UDP.
-    pub fn idle_until(&self, link: Link, limits: &PeerConnectionPolicy) -> Option<Instant> {
-        let state = &self.states[link.slot as usize];
-        (state.transport.is_stream() && state.outstanding == 0).then(|| state.last_activity + limits.idle())
+        self.is_open(link) && state.transport.is_stream() && state.usage.last_activity <= sent
     }
 
     /// Retires a link: no new query takes it. Returns [`Release::Close`] if no question waits on it.
     pub fn retire(&mut self, link: Link) -> Release {
         let state = &mut self.states[link.slot as usize];
         state.retired = true;
-        if state.outstanding == 0 { Release::Close } else { Release::Keep }
+        if state.usage.outstanding == 0 { Release::Close } else { Release::Keep }
     }
 
     /// Issues a message ID for a query on a link that has room.
@@ -275,21 +259,21 @@ impl Links {
                 }
                 let (word, bit) = LinkState::bloom_place(id);
                 state.bloom_bits[word] |= bit;
-                state.ids[state.issued] = id;
-                state.outbound_queries[state.issued] = outbound;
+                state.ids[state.usage.issued] = id;
+                state.outbound_queries[state.usage.issued] = outbound;
                 id
             }
             Transport::Tcp | Transport::Tls => {
-                if state.outstanding == 0 {
-                    state.waiting_since = now;
+                if state.usage.outstanding == 0 {
+                    state.usage.waiting_since = now;
                 }
                 state.next_id = state.next_id.wrapping_add(1);
                 state.asked.push((state.next_id, outbound));
                 state.next_id
             }
         };
-        state.issued += 1;
-        state.outstanding += 1;
+        state.usage.issued += 1;
+        state.usage.outstanding += 1;
         id
     }
 
@@ -300,8 +284,8 @@ impl Links {
             return Release::Keep;
         }
         let state = &mut self.states[link.slot as usize];
-        state.outstanding -= 1;
-        if state.retired && state.outstanding == 0 { Release::Close } else { Release::Keep }
+        state.usage.outstanding -= 1;
+        if state.retired && state.usage.outstanding == 0 { Release::Close } else { Release::Keep }
     }
 
     /// Frees the slot of a closed link.
@@ -315,7 +299,7 @@ impl Links {
 
     /// Number of queries that wait on a link.
     pub fn outstanding(&self, link: Link) -> u32 {
-        self.states[link.slot as usize].outstanding
+        self.states[link.slot as usize].usage.outstanding
     }
 
     /// Returns the `place`-th ID of a link and the question that it was issued for. That question may be over already.
@@ -323,7 +307,7 @@ impl Links {
         let state = &self.states[link.slot as usize];
         match state.transport {
             Transport::Udp => {
-                (place < state.issued).then(|| (state.ids[place], state.outbound_queries[place]))
+                (place < state.usage.issued).then(|| (state.ids[place], state.outbound_queries[place]))
             }
             Transport::Tcp | Transport::Tls => state.asked.get(place).copied(),
         }
@@ -333,7 +317,7 @@ impl Links {
     #[inline]
     pub fn has_many_gone(&self, link: Link) -> bool {
         let state = &self.states[link.slot as usize];
-        state.asked.len() >= GONE_QUERIES + 2 * state.outstanding as usize
+        state.asked.len() >= GONE_QUERIES + 2 * state.usage.outstanding as usize
     }
 
     /// Forgets the queries over a TCP or TLS link that wait no more.
@@ -366,6 +350,7 @@ impl Links {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::STREAM_QUESTIONS;
 
     #[test]
     fn no_id_comes_twice_on_a_udp_link_and_its_room_ends() {
@@ -373,7 +358,7 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
         let mut seen = std::collections::HashSet::new();
-        while links.has_room(link, &PeerConnectionPolicy::default(), Instant(0)) {
+        while links.has_room(link, Instant(0)) {
             assert!(seen.insert(links.issue(link, 0, Instant(0), &mut random)));
         }
         assert_eq!(seen.len(), LINK_QUESTIONS);
@@ -392,7 +377,7 @@ mod tests {
         links.free(link);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
         let state = &links.states[link.slot as usize];
-        assert_eq!((state.issued, state.bloom_bits), (0, [0; BLOOM_SIZE / 64]));
+        assert_eq!((state.usage.issued, state.bloom_bits), (0, [0; BLOOM_SIZE / 64]));
         assert!(!links.was_issued(link, id));
     }
 
@@ -401,12 +386,8 @@ mod tests {
         let mut links = Links::new();
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Udp, Instant(0), &mut random).unwrap();
-        assert!(links.has_room(
-            link,
-            &PeerConnectionPolicy::default(),
-            Instant(0) + Span::from_millis(9_999)
-        ));
-        assert!(!links.has_room(link, &PeerConnectionPolicy::default(), Instant(0) + Span::from_secs(10)));
+        assert!(links.has_room(link, Instant(0) + Span::from_millis(9_999)));
+        assert!(!links.has_room(link, Instant(0) + Span::from_secs(10)));
     }
 
     #[test]
@@ -431,7 +412,7 @@ mod tests {
         let mut random = Random::new([3; 32]);
         let link = links.take(0, Transport::Tcp, Instant(0), &mut random).unwrap();
         let mut seen = vec![false; 65_536];
-        while links.has_room(link, &PeerConnectionPolicy::default(), Instant(0)) {
+        for _ in 0..STREAM_QUESTIONS {
             let id = links.issue(link, 0, Instant(0), &mut random);
             assert!(!core::mem::replace(&mut seen[id as usize], true));
         }

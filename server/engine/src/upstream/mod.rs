@@ -3,23 +3,25 @@
 //! This folder knows no client and no cache. It returns each result as a value (`receive::Received`,
 //! `retry::NextAttempt`, `retry::AttemptDeadline`), and the caller decides its meaning for clients.
 //!
-//! Read `in_flight.rs` first (one question under way), then `send.rs` and `receive.rs`.
+//! Read `in_flight.rs` first (one question under way), then `send.rs`, `judge.rs` (the meaning of a reply) and `receive.rs`.
 
 pub(crate) mod bare_replies;
 pub mod circuit_breaker;
 pub(crate) mod config;
+mod connect;
 pub mod connection_policy;
 pub(crate) mod cookies;
 pub(crate) mod dns0x20;
 pub(crate) mod edns_support;
-pub(crate) mod fallback;
 pub mod forward_zones;
 pub(crate) mod in_flight;
+pub(crate) mod judge;
 pub(crate) mod links;
 pub(crate) mod parked_replies;
 #[cfg(test)]
 mod planted_tests;
 pub(crate) mod probe;
+pub(crate) mod query_form;
 pub(crate) mod receive;
 pub(crate) mod reconnect;
 pub(crate) mod retry;
@@ -28,7 +30,7 @@ pub(crate) mod send;
 pub mod server;
 mod streams;
 pub(crate) mod suspicion;
-pub mod transport_choice;
+mod verdict;
 mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};
@@ -47,7 +49,7 @@ use crate::upstream::config::{Parameters, UpstreamConfig};
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::ForwardZones;
 use crate::upstream::in_flight::OutboundQueries;
-use crate::upstream::links::{Links, Release};
+use crate::upstream::links::Links;
 use crate::upstream::parked_replies::ParkedReplies;
 use crate::upstream::retry_budget::RetryBudget;
 use core::net::SocketAddr;
@@ -165,57 +167,5 @@ impl Upstream {
         let next = next.into_iter().chain(self.wheel.next()).min();
         // A tick never comes due twice at the same time.
         next.map(|next| next.max(cx.now + Span(1)))
-    }
-
-    /// Retires the links to servers that the configuration no longer names, or to all.
-    fn close_stale_links(&mut self, out: &mut impl Outbox) {
-        let retires_all = core::mem::take(&mut self.must_retire_all);
-        for number in 0..self.servers.list.len() {
-            let server = &mut self.servers.list[number];
-            if server.configured && !retires_all {
-                continue;
-            }
-            let spare = core::mem::take(&mut server.spare);
-            for slot in core::mem::take(&mut server.current).into_iter().flatten().chain(spare) {
-                // `link_to` makes a link current when it has opened it; `forget_link` alone frees it, and clears `current`.
-                let link = self.links.link(slot).expect("a current link is open");
-                self.retire(link, out);
-            }
-        }
-    }
-
-    /// Has no new query take a link, and closes it if no question waits on it.
-    #[cold]
-    fn retire(&mut self, link: Link, out: &mut impl Outbox) {
-        if self.set_aside(link) == Release::Close {
-            self.close(link, out);
-        }
-    }
-
-    /// Takes a link from those for new queries. It closes with its last question.
-    fn set_aside(&mut self, link: Link) -> Release {
-        let server = &mut self.servers.list[usize::from(self.links.server(link))];
-        for current in &mut server.current {
-            if *current == Some(link.slot) {
-                *current = None;
-            }
-        }
-        server.spare.retain(|&slot| slot != link.slot);
-        self.links.retire(link)
-    }
-
-    /// Closes a link.
-    fn close(&mut self, link: Link, out: &mut impl Outbox) {
-        self.forget_link(link);
-        out.close(link);
-    }
-
-    /// Forgets a closed link: no new question takes it, and its slot is free.
-    fn forget_link(&mut self, link: Link) {
-        let _ = self.set_aside(link);
-        if self.links.transport(link).is_stream() {
-            self.servers.list[usize::from(self.links.server(link))].streams -= 1;
-        }
-        self.links.free(link);
     }
 }

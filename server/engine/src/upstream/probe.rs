@@ -5,13 +5,12 @@ use crate::base::time::Instant;
 use crate::context::Context;
 use crate::interface::Outbox;
 use crate::limits::TRIES;
-use crate::message::lame::is_lame;
 use crate::message::question::{QueryFlags, Question};
-use crate::message::reply::warrants_failover;
 use crate::upstream::Upstream;
 use crate::upstream::circuit_breaker::Cause;
+use crate::upstream::in_flight::Wait;
 use crate::upstream::retry::NextAttempt;
-use wire::{Class, Message, Type};
+use wire::{Class, Type};
 
 impl Upstream {
     /// Sends a probe to a server.
@@ -37,7 +36,8 @@ impl Upstream {
         let Some(&first) = outbound.attempts().first() else { return NextAttempt::Failed };
         let is_over = cx.now - first.sent >= self.parameters.timeout;
         let server = &self.servers.list[usize::from(first.server)];
-        if !is_over && !outbound.send_failed && outbound.attempts().len() < TRIES && server.configured {
+        if !is_over && outbound.wait != Wait::Unsent && outbound.attempts().len() < TRIES && server.configured
+        {
             self.send_to(index, first.server, cx);
             return NextAttempt::Wait;
         }
@@ -51,14 +51,13 @@ impl Upstream {
         self.servers.list[usize::from(server)].breaker.on_probe_failed(now, urgent, jitter);
     }
 
-    /// Records a reply to a probe.
-    pub(super) fn on_probe_reply(&mut self, server: u16, message: &Message<'_>, now: Instant) {
+    /// Records a reply to a probe. `failure`: its cause, if the reply is a failure all the same.
+    pub(super) fn on_probe_reply(&mut self, server: u16, failure: Option<Cause>, now: Instant) {
         let jitter = self.random.bits();
-        let is_failure = warrants_failover(message) || is_lame(message);
-        if is_failure {
-            let error = if is_lame(message) { Cause::Unusable } else { Cause::Replied(message.rcode()) };
-            self.servers.list[usize::from(server)].breaker.on_error(error, now);
+        let breaker = &mut self.servers.list[usize::from(server)].breaker;
+        if let Some(cause) = failure {
+            breaker.on_error(cause, now);
         }
-        self.servers.list[usize::from(server)].breaker.on_probe_reply(now, is_failure, jitter);
+        breaker.on_probe_reply(now, failure.is_some(), jitter);
     }
 }

@@ -1,27 +1,27 @@
-//! Replies of upstream servers: verification, matching with the queries in flight, and failures of links.
+//! Replies of upstream servers: they are matched with the queries in flight and judged, then the verdict is acted on.
 //!
 //! A reply is believed only if everything fits (RFC 5452 section 9.1): the socket, the address (the socket is connected), QR,
 //! the OPCODE, the ID, one question, octet for octet in the letter case of the query if that was mixed. Anything else is counted, and
 //! the wait goes on. A forgery attempt moves its question to TCP. Replies without a question ask for another form of the query, or end
 //! an attempt over a connection (`bare_replies.rs`).
+//!
+//! ```text
+//! matching -> judge::verify -> note_reply -> judge::judge -> act: complete, send again, ask another server, or wait on
+//! ```
 
 use crate::base::slab::Index;
 use crate::base::time::Instant;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
-use crate::limits::{REPLY_RECORDS, SHORTEST_RECORD};
-use crate::message::lame::is_lame;
-use crate::message::question::QueryFlags;
-use crate::message::reply::{is_bogus, warrants_failover};
-use crate::trace::{Subject, TraceEvent, Unreachable};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
-use crate::upstream::circuit_breaker::Cause;
-use crate::upstream::in_flight::OutboundQueryState;
-use crate::upstream::reconnect::LostLink;
-use crate::upstream::suspicion::Mismatch;
+use crate::upstream::in_flight::Attempt;
+use crate::upstream::judge::{self, Exchange, Reply};
+use crate::upstream::server::Server;
+use crate::upstream::verdict::{Failure, Mismatch, Reason, Verdict};
 use wire::header::{self, Flags};
-use wire::{Message, Opcode, Rcode, Section};
+use wire::{EdeCode, Message, Opcode, Rcode, ede};
 
 /// Effect of a message from an upstream on the question in flight that it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,49 +30,19 @@ pub(crate) enum Received {
     Nothing,
     /// The question is answered by this reply.
     Completed(Index),
-    /// The question is over without an answer: the reply is only about the exchange with the upstream (BADCOOKIE).
+    /// The question is over without an answer: the reply is only about the exchange with the upstream (BADCOOKIE, a probe).
     Failed(Index),
-    /// The question is over: the reply is well-formed, but no answer (lame, or truncated over TCP).
-    Unusable(Index),
-    /// The question is over: the reply has more records than are worked on.
-    TooManyRecords(Index),
+    /// The question is over: the reply is well-formed, but no answer (lame, truncated over TCP, or with more records than are worked
+    /// on). The extended DNS error says so to clients (RFC 8914).
+    Unusable(Index, EdeCode),
 }
 
 /// Result of comparing a message with the queries in flight.
 enum Match {
-    /// The reply to an attempt of a question.
-    Reply { outbound: Index, attempt: usize },
-    /// It is one but for the letter case.
-    OtherCase { outbound: Index, attempt: usize },
+    /// The reply to an attempt of a question. `fits_case`: its letters are those of the query, where they were mixed.
+    Reply { outbound: Index, attempt: usize, fits_case: bool },
     /// No reply to any query: the reason, and the question that a forger may be trying to answer.
-    Suspect(Unmatched, Option<Index>),
-}
-
-/// Reason why a message is no reply to any query.
-#[derive(Clone, Copy)]
-enum Unmatched {
-    /// Its question is not in flight.
-    Question,
-    /// Its question was not asked over this socket.
-    Socket,
-    /// Its question was moved to TCP.
-    MovedToTcp,
-    /// It has the ID of a query whose question another attempt has answered.
-    Late,
-    /// It has another ID.
-    Id,
-}
-
-impl Unmatched {
-    fn counter(self) -> Counter {
-        match self {
-            Unmatched::Question => Counter::SuspectUnknown,
-            Unmatched::Socket => Counter::SuspectSocket,
-            Unmatched::MovedToTcp => Counter::SuspectAbandoned,
-            Unmatched::Late => Counter::DroppedLate,
-            Unmatched::Id => Counter::SuspectId,
-        }
-    }
+    Suspect(Mismatch, Option<Index>),
 }
 
 impl Upstream {
@@ -91,40 +61,60 @@ impl Upstream {
         true
     }
 
-    /// Matches a message to the queries in flight, and handles it if it fits.
+    /// Matches a message to the queries in flight, judges it, and acts on the verdict.
     pub fn receive(
         &mut self,
         via: Link,
         message: &Message<'_>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Received {
-        match self.matching(via, message) {
-            Match::Reply { outbound, attempt } => self.accept(outbound, attempt, message, cx),
-            Match::OtherCase { outbound, attempt } => {
-                cx.counters.count(Counter::SuspectCase);
-                match self.weigh((outbound, attempt), Mismatch::LetterCase, message, cx) {
-                    true => self.accept(outbound, attempt, message, cx),
-                    false => Received::Nothing,
-                }
-            }
-            Match::Suspect(reason, outbound) => {
-                cx.counters.count(reason.counter());
+        let (index, place, fits_case) = match self.matching(via, message) {
+            Match::Reply { outbound, attempt, fits_case } => (outbound, attempt, fits_case),
+            Match::Suspect(mismatch, outbound) => {
+                cx.counters.count(mismatch.counter());
                 if let Some(outbound) = outbound
                     && !self.suspect(outbound, self.links.server(via), cx)
                 {
                     // Somebody goes on guessing IDs.
-                    self.outbound_queries[outbound].over_stream = true;
+                    self.outbound_queries[outbound].form.transport = Transport::Tcp;
                 }
-                Received::Nothing
+                return Received::Nothing;
+            }
+        };
+        if fits_case {
+            cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
+        }
+        let reply = Reply::new(message);
+        let mut forgiven = None;
+        loop {
+            match judge::verify(&self.exchange(index, place, cx.now), &reply, fits_case, forgiven) {
+                Verdict::Accept => break,
+                Verdict::Weigh(mismatch) => {
+                    cx.counters.count(mismatch.counter());
+                    if !self.weigh((index, place), mismatch, message, cx) {
+                        return Received::Nothing;
+                    }
+                    if mismatch == Mismatch::LetterCase {
+                        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
+                    }
+                    forgiven = Some(mismatch);
+                }
+                verdict => return self.act(index, place, verdict, cx),
             }
         }
+        self.note_reply(index, place, &reply, cx);
+        let verdict = judge::judge(&self.exchange(index, place, cx.now), &reply);
+        if matches!(verdict, Verdict::Accept | Verdict::FailOver(_) | Verdict::TooManyRecords) {
+            self.note_support(index, place, &reply, cx.now);
+        }
+        self.act(index, place, verdict, cx)
     }
 
     /// Finds the attempt that a message answers.
     #[inline(always)]
     fn matching(&self, via: Link, message: &Message<'_>) -> Match {
         let hash = self.key.hash(message.qname());
-        let mut suspicion = Match::Suspect(Unmatched::Question, None);
+        let mut suspicion = Match::Suspect(Mismatch::Question, None);
         for index in self.outbound_queries.candidates(hash, message.qtype(), message.qclass()) {
             let outbound = &self.outbound_queries[index];
             if outbound.qtype != message.qtype() || outbound.class != message.qclass() {
@@ -134,21 +124,21 @@ impl Upstream {
             if !exact && !wire::eq_ignore_case(outbound.name(), message.qname()) {
                 continue;
             }
-            let mut suspect = |reason, outbound: Option<Index>| {
+            let mut suspect = |mismatch, outbound: Option<Index>| {
                 // If the message may belong to several questions, return one that can still be moved to TCP.
                 let is_better = match suspicion {
                     Match::Suspect(_, None) => true,
                     Match::Suspect(_, Some(_)) => outbound.is_some(),
-                    _ => false,
+                    Match::Reply { .. } => false,
                 };
                 if is_better {
-                    suspicion = Match::Suspect(reason, outbound);
+                    suspicion = Match::Suspect(mismatch, outbound);
                 }
             };
             let mut over_link =
                 outbound.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
             if over_link.peek().is_none() {
-                suspect(Unmatched::Socket, None);
+                suspect(Mismatch::Socket, None);
                 continue;
             }
             let over_udp = self.links.transport(via) == Transport::Udp;
@@ -156,184 +146,253 @@ impl Upstream {
             let is_abandoned = || {
                 outbound.attempts().iter().rposition(|a| a.link == via) < Some(outbound.doubt.first.into())
             };
-            if over_udp && (outbound.over_stream || outbound.doubt.first > 0 && is_abandoned()) {
+            if over_udp && (outbound.form.is_over_stream() || outbound.doubt.first > 0 && is_abandoned()) {
                 // The question was moved to TCP, or other queries took the place of this one: a reply over UDP is too late, or comes
                 // from a third party.
-                suspect(Unmatched::MovedToTcp, None);
+                suspect(Mismatch::MovedToTcp, None);
                 continue;
             }
             match over_link.find(|(_, attempt)| attempt.id == message.id()) {
                 // A reply to an earlier question that another reply has answered already.
-                None if self.links.was_issued(via, message.id()) => suspect(Unmatched::Late, None),
-                None => suspect(Unmatched::Id, over_udp.then_some(index)),
+                None if self.links.was_issued(via, message.id()) => suspect(Mismatch::Late, None),
+                None => suspect(Mismatch::Id, over_udp.then_some(index)),
                 // Where the letters were not mixed, an upstream may return the name in any letter case.
                 Some((attempt, query)) if query.with_case && !exact => {
-                    suspicion = Match::OtherCase { outbound: index, attempt };
+                    suspicion = Match::Reply { outbound: index, attempt, fits_case: false };
                 }
-                Some((attempt, _)) => return Match::Reply { outbound: index, attempt },
+                Some((attempt, _)) => {
+                    return Match::Reply { outbound: index, attempt, fits_case: true };
+                }
             }
         }
         suspicion
     }
 
-    /// Handles a reply that fits.
-    ///
-    /// The order matters. Cookie and subnet come first: a reply without them may be forged, and must change nothing. Then the reply
-    /// shows that its server is alive. After that come replies that are no answer but ask for another form of the query (TC,
-    /// BADCOOKIE, no EDNS), and last the failures that another server may not have.
-    fn accept(
+    /// An attempt as `judge.rs` sees it.
+    #[inline(always)]
+    pub(super) fn exchange(&self, index: Index, place: usize, now: Instant) -> Exchange<'_> {
+        let outbound = &self.outbound_queries[index];
+        let attempt = &outbound.attempts[place];
+        let server = &self.servers.list[usize::from(attempt.server)];
+        Exchange { outbound, attempt, server, client_cookie: self.links.cookie(attempt.link), now }
+    }
+
+    /// Notes all that a reply shows of its server as soon as it is believed, whatever it says.
+    #[inline(always)]
+    fn note_reply(
         &mut self,
         index: Index,
         place: usize,
-        message: &Message<'_>,
+        reply: &Reply<'_>,
         cx: &mut Context<'_, impl Outbox>,
-    ) -> Received {
+    ) {
         let attempt = self.outbound_queries[index].attempts[place];
-        cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Replied(message));
-        if attempt.with_cookie && !self.verify_cookie(index, place, message, cx) {
-            return Received::Nothing;
+        if attempt.form.has_cookie() {
+            let client_cookie = self.links.cookie(attempt.link);
+            let cookies = &mut self.servers.list[usize::from(attempt.server)].cookies;
+            match reply.cookies() {
+                Some((client, server)) if client == client_cookie => cookies.learn(client, server, cx.now),
+                None if attempt.form.is_over_stream() && self.outbound_queries[index].cookie_missing => {
+                    cookies.stop_expecting(cx.now);
+                    cx.counters.count(Counter::UpstreamCookieLost);
+                }
+                _ => {}
+            }
         }
-        if attempt.with_subnet && !self.verify_subnet(index, place, message, cx) {
-            return Received::Nothing;
+        if attempt.form.subnet {
+            self.note_scope(index, reply.message);
         }
         if attempt.is_hedge {
             self.hedge_helped(cx.counters);
         }
-        if self.links.transport(attempt.link).is_stream() {
-            self.learn_from_reply(index, attempt.link, cx.now - attempt.sent, cx);
-        } else if self.parameters.auto {
-            let server = &mut self.servers.list[usize::from(attempt.server)];
-            server.transport_choice.on_udp_answer(cx.now - attempt.sent);
+        let round_trip = cx.now - attempt.sent;
+        if attempt.form.is_over_stream() {
+            self.learn_from_reply(attempt.link, round_trip, cx);
         }
         if self.outbound_queries[index].doubt.is_raised {
-            self.learn_from_doubt(index, place, message, cx);
+            self.learn_from_doubt(index, place, reply.message, cx);
         }
-        let server = &mut self.servers.list[attempt.server as usize];
+        let server = &mut self.servers.list[usize::from(attempt.server)];
         if server.letter_case.is_suspect()
             && attempt.with_case
             && self.outbound_queries[index].shows_letters(attempt.server)
         {
             server.letter_case.clear();
         }
-        if server.on_reply(cx.now - attempt.sent) {
+        if server.on_reply(round_trip) {
             self.servers.start_slow_start(attempt.server, cx.now);
         }
-        if self.outbound_queries[index].query_flags.has(QueryFlags::PROBE) {
-            self.on_probe_reply(attempt.server, message, cx.now);
-            return Received::Completed(index);
-        }
-        let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        if over_udp && message.flags().contains(Flags::TC) {
-            self.move_to_tcp(index, attempt.server, Counter::TcpTruncation, cx);
-            return Received::Nothing;
-        }
-        if self.on_badcookie(index, place, message, cx)
-            || attempt.with_subnet && self.on_subnet_refused(index, place, message, cx)
-            || self.on_no_edns(index, place, message, cx)
-        {
-            return Received::Nothing;
-        }
-        if has_too_many_records(message) {
-            return self.too_many_records(index, attempt.server, cx);
-        }
-        if let Some(rejected) = self.fail_over(index, place, message, cx) {
-            return rejected;
-        }
-        self.outbound_queries[index].lacks_dnssec_records = !attempt.with_opt;
-        // BADCOOKIE concerns only the exchange with the upstream. A reply that is truncated even over TCP would look like the
-        // whole answer (RFC 2181 section 9), but it does not get this far.
-        if message.rcode() == Rcode::BADCOOKIE { Received::Failed(index) } else { Received::Completed(index) }
     }
 
-    /// Asks another server if a reply is unusable, or an error that another server may not return. Returns the result if the
-    /// reply is not to be used; else the reply counts for the health of its server.
-    #[inline]
-    fn fail_over(
-        &mut self,
-        index: Index,
-        place: usize,
-        message: &Message<'_>,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Received> {
-        let attempt = self.outbound_queries[index].attempts[place];
-        let over_udp = self.links.transport(attempt.link) == Transport::Udp;
-        let is_unusable = self.is_unusable(index, message, over_udp);
-        if !is_unusable && !warrants_failover(message) {
-            self.record_result(index, attempt.server, cx.now);
-            return None;
-        }
-        self.outbound_queries[index].attempts[place].failed = true;
-        if !is_bogus(message) {
-            let error = if is_unusable { Cause::Unusable } else { Cause::Replied(message.rcode()) };
-            self.servers.list[usize::from(attempt.server)].breaker.on_error(error, cx.now);
-        }
-        if !is_bogus(message)
-            && let Some(waits) = self.ask_another(index, attempt.server, cx)
-        {
-            return Some(waits);
-        }
-        if is_unusable {
-            let is_cut = message.flags().contains(Flags::TC);
-            cx.counters.count(if is_cut { Counter::TruncatedOverTcp } else { Counter::Lame });
-            return Some(Received::Unusable(index));
-        }
-        None
-    }
-
-    /// Asks another server after a failure of this one, or waits for one that was asked already. None: there is no other.
-    #[inline]
-    pub(super) fn ask_another(
-        &mut self,
-        index: Index,
-        server: u16,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Received> {
-        if !self.outbound_queries[index].is_wanted() {
-            return None;
-        }
-        if self.can_ask_another(index, server) {
-            cx.counters.count(Counter::Failover);
-            self.send(index, cx);
-            return Some(Received::Nothing);
-        }
-        self.waits_for_another(index, server).then_some(Received::Nothing)
-    }
-
-    /// Ends a question whose reply has too many records. No other server is asked: it would send the same data.
+    /// Notes the scope of a reply to a query with a client subnet.
     #[cold]
-    #[inline(never)]
-    fn too_many_records(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) -> Received {
-        self.record_result(index, server, cx.now);
-        cx.counters.count(Counter::TooManyRecords);
-        Received::TooManyRecords(index)
+    fn note_scope(&mut self, index: Index, message: &Message<'_>) {
+        let outbound = &mut self.outbound_queries[index];
+        outbound.scope = outbound.subnet.and_then(|subnet| subnet.scope_of_reply(message)).unwrap_or(0);
     }
 
-    /// Records the success of a server that has an answer, and a failure of each server that failed with this question.
-    #[inline]
-    fn record_result(&mut self, index: Index, server: u16, now: Instant) {
-        self.servers.list[usize::from(server)].breaker.on_success();
+    /// Notes what a reply that asks for no other form of its query shows of its server's support of cookies and EDNS.
+    #[inline(always)]
+    fn note_support(&mut self, index: Index, place: usize, reply: &Reply<'_>, now: Instant) {
         let outbound = &self.outbound_queries[index];
-        if outbound.attempts().len() > 1 {
-            for place in 0..outbound.attempts().len() {
-                let other = self.outbound_queries[index].attempts[place];
-                // A query that could not be sent is no failure of this kind.
-                if other.failed && other.server != server && other.link != Link::NOWHERE {
-                    self.servers.list[usize::from(other.server)].on_failure(now);
-                }
+        let attempt = &outbound.attempts[place];
+        let Server { cookies, edns, .. } = &mut self.servers.list[usize::from(attempt.server)];
+        let rcode = reply.message.rcode();
+        let of_server = |other: &&Attempt| other.server == attempt.server;
+        if attempt.form.has_cookie() {
+            if rcode != Rcode::FORMERR {
+                cookies.clear_formerrs();
+            }
+        } else if !outbound.form.has_cookie() && rcode != Rcode::FORMERR {
+            let failed = |other: &Attempt| other.form.has_cookie() && !other.form.subnet && other.failed;
+            if outbound.attempts().iter().filter(of_server).any(failed) {
+                cookies.note_formerr(now);
+            }
+        }
+        if reply.shows_edns && attempt.form.edns {
+            edns.on_edns(now);
+        } else if !attempt.form.edns && !matches!(rcode, Rcode::FORMERR | Rcode::NOTIMP) {
+            let with_edns = |other: &&Attempt| other.form.edns && other.sent < attempt.sent;
+            if let Some(refused) = outbound.attempts().iter().filter(of_server).rfind(with_edns) {
+                // Nobody forges replies over streams.
+                let is_certain =
+                    refused.failed && refused.form.is_over_stream() && attempt.form.is_over_stream();
+                edns.note_formerr(is_certain, now);
             }
         }
     }
 
-    /// True if, after the failure of one server, there is another one that is alive and was not asked yet.
-    pub(super) fn can_ask_another(&self, index: Index, server: u16) -> bool {
-        let outbound = &self.outbound_queries[index];
-        outbound.tries < self.parameters.tries
-            && self.servers.group(outbound.forward_key()).iter().any(|&other| {
-                other != server
-                    && !self.servers.list[other as usize].is_dead()
-                    && !self.servers.list[other as usize].breaker.is_failing()
-                    && outbound.attempts().iter().all(|attempt| attempt.server != other)
-            })
+    /// Does what a verdict on a reply to an attempt says.
+    #[inline(always)]
+    pub(super) fn act(
+        &mut self,
+        index: Index,
+        place: usize,
+        verdict: Verdict,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Received {
+        match verdict {
+            Verdict::Accept => {
+                let outbound = &mut self.outbound_queries[index];
+                let Attempt { server, form, .. } = outbound.attempts[place];
+                outbound.lacks_dnssec_records = !form.edns;
+                self.note_answer(index, server, cx.now);
+                Received::Completed(index)
+            }
+            verdict => self.act_on_failure(index, place, verdict, cx),
+        }
+    }
+
+    /// Does what a verdict says that is not [`Verdict::Accept`].
+    #[cold]
+    #[inline(never)]
+    fn act_on_failure(
+        &mut self,
+        index: Index,
+        place: usize,
+        verdict: Verdict,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Received {
+        let outbound = &mut self.outbound_queries[index];
+        let attempt = &mut outbound.attempts[place];
+        let Attempt { server, .. } = *attempt;
+        match verdict {
+            Verdict::Accept | Verdict::Weigh(_) => debug_assert!(false, "{verdict:?} is no failure"),
+            Verdict::Drop(mismatch) => cx.counters.count(mismatch.counter()),
+            Verdict::Suspect => {
+                attempt.failed = true;
+                self.suspect(index, server, cx);
+            }
+            Verdict::Retry(form, reason) => {
+                attempt.failed |= reason.is_failure();
+                self.note_refusal(reason, server, cx);
+                let outbound = &self.outbound_queries[index];
+                // Of several attempts, the first that is not understood is enough; the query in the other form is on its way.
+                if outbound.form != form {
+                    self.send_again(index, server, form, reason, cx);
+                }
+            }
+            Verdict::FailOver(failure) => {
+                attempt.failed = true;
+                return self.fail_over(index, place, failure, cx);
+            }
+            Verdict::TooManyRecords => {
+                self.note_answer(index, server, cx.now);
+                cx.counters.count(Counter::TooManyRecords);
+                // Of the codes that rule out bogus data (RFC 8914), this one is about the data. A failure that may be bogus would be
+                // asked for once more.
+                return Received::Unusable(index, ede::INVALID_DATA);
+            }
+            Verdict::Probed(failure) => {
+                self.on_probe_reply(server, failure, cx.now);
+                return Received::Failed(index);
+            }
+        }
+        Received::Nothing
+    }
+
+    /// Notes a server's misunderstanding of its queries.
+    fn note_refusal(&mut self, reason: Reason, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        if let Some(mismatch) = reason.mismatch() {
+            cx.counters.count(mismatch.counter());
+        }
+        let Server { cookies, edns, .. } = &mut self.servers.list[usize::from(server)];
+        match reason {
+            Reason::WrongCookie => {
+                cookies.stop_expecting(cx.now);
+                cookies.suspend(cx.now);
+            }
+            // Over UDP, only a server that has shown no EDNS is believed to have none.
+            Reason::EdnsRefused => edns.clear_known(),
+            _ => {}
+        }
+    }
+
+    /// Asks another server after a failure of this one. If there is none, the question is over.
+    fn fail_over(
+        &mut self,
+        index: Index,
+        place: usize,
+        failure: Failure,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Received {
+        let Attempt { server, form, .. } = self.outbound_queries[index].attempts[place];
+        self.servers.list[usize::from(server)].breaker.on_error(failure.cause(), cx.now);
+        if self.asks_another(index, server, cx) {
+            return Received::Nothing;
+        }
+        match failure {
+            Failure::Error(rcode) => {
+                self.outbound_queries[index].lacks_dnssec_records = !form.edns;
+                // BADCOOKIE concerns only the exchange with the upstream.
+                match rcode {
+                    Rcode::BADCOOKIE => Received::Failed(index),
+                    _ => Received::Completed(index),
+                }
+            }
+            Failure::Lame => {
+                cx.counters.count(Counter::Lame);
+                Received::Unusable(index, ede::NO_REACHABLE_AUTHORITY)
+            }
+            Failure::Truncated => {
+                cx.counters.count(Counter::TruncatedOverTcp);
+                Received::Unusable(index, ede::NO_REACHABLE_AUTHORITY)
+            }
+            Failure::Bare(_) => Received::Failed(index),
+        }
+    }
+
+    /// Asks another server after a failure of this one, or waits for one that was asked already. Returns false if there is no other.
+    fn asks_another(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) -> bool {
+        if !self.outbound_queries[index].is_wanted() {
+            return false;
+        }
+        if self.can_ask_another(index, server) {
+            cx.counters.count(Counter::Failover);
+            self.send(index, cx);
+            return true;
+        }
+        self.waits_for_another(index, server)
     }
 
     /// True if another server that is alive was asked and may still answer. Then the failure of one server, even if it comes
@@ -343,230 +402,30 @@ impl Upstream {
         outbound.attempts().iter().any(|attempt| {
             attempt.server != server
                 && !attempt.failed
-                && !self.servers.list[attempt.server as usize].is_dead()
+                && !self.servers.list[usize::from(attempt.server)].is_dead()
                 && self.links.is_open(attempt.link)
-                && self.links.transport(attempt.link).is_stream() == outbound.over_stream
+                && attempt.form.is_over_stream() == outbound.form.is_over_stream()
         })
     }
 
-    /// True if a reply is no answer although its RCODE is 0. Any reply to a probe shows that the server is alive.
+    /// Notes that a server has an answer, and a failure of each server that failed with this question.
     #[inline]
-    fn is_unusable(&self, index: Index, message: &Message<'_>, over_udp: bool) -> bool {
+    fn note_answer(&mut self, index: Index, server: u16, now: Instant) {
+        self.servers.list[usize::from(server)].breaker.on_success();
         let outbound = &self.outbound_queries[index];
-        let is_cut = !over_udp && message.flags().contains(Flags::TC);
-        // A query without RD may be answered with a referral.
-        (is_cut || outbound.query_flags.has(QueryFlags::RD) && is_lame(message))
-            && !outbound.query_flags.has(QueryFlags::PROBE)
+        if outbound.attempts().len() > 1 {
+            for other in outbound.attempts() {
+                // A query that could not be sent is no failure of this kind.
+                if other.failed && other.server != server && other.link != Link::NOWHERE {
+                    self.servers.list[usize::from(other.server)].on_failure(now);
+                }
+            }
+        }
     }
-}
-
-/// True if a reply has more records than are worked on; the OPT record is not counted.
-#[inline]
-fn has_too_many_records(message: &Message<'_>) -> bool {
-    // A shorter message has no room for them.
-    if message.bytes().len() <= REPLY_RECORDS * SHORTEST_RECORD {
-        return false;
-    }
-    let sections = [Section::Answer, Section::Authority, Section::Additional];
-    let records: usize = sections.into_iter().map(|section| message.count(section)).sum();
-    records - usize::from(message.opt_start().is_some()) > REPLY_RECORDS
 }
 
 /// True for a response with OPCODE QUERY: nothing else is asked.
 #[inline]
 fn is_response(flags: Flags) -> bool {
     flags.contains(Flags::QR) && flags.opcode() == Opcode::QUERY
-}
-
-/// A link that failed, and how far the questions on it were looked through ([`Upstream::next_stranded`]).
-pub(crate) struct FailedLink {
-    link: Link,
-    /// Its server and transport.
-    pub lost: LostLink,
-    /// Queries over it, if it is a TCP or TLS link. Its slot may soon be that of another link.
-    asked: Vec<(u16, Index)>,
-    next: u32,
-    end: u32,
-}
-
-impl Upstream {
-    /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current attempt went
-    /// over it ([`Upstream::next_stranded`]), and ends with [`Upstream::finish_failed_link`]. None: the link is not open.
-    pub fn fail_link(
-        &mut self,
-        via: Link,
-        reason: Unreachable,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<FailedLink> {
-        if !self.links.is_open(via) {
-            return None;
-        }
-        let server = self.links.server(via);
-        let transport = self.links.transport(via);
-        let waited = self.links.outstanding(via) > 0;
-        let was_active = transport.is_stream() && self.links.was_active(via);
-        if was_active {
-            self.learn_from_ending(via, cx);
-        }
-        if waited && transport.is_stream() {
-            cx.counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
-            self.note_tcp_loss(server, cx);
-        }
-        // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
-        if waited {
-            cx.counters.count(Counter::Unreachable);
-            // A server that only answers over UDP is not dead.
-            let is_only_way = transport != Transport::Tcp || self.parameters.transport == Transport::Tcp;
-            // A connection that ends after it has worked is no refusal: the next one may be accepted.
-            if is_only_way && !was_active {
-                self.servers.list[server as usize].on_refused(reason, cx.now);
-            }
-        }
-        let asked = self.links.take_asked(via);
-        let end = match transport {
-            Transport::Udp => {
-                // Replies that are under way may still come.
-                let _ = self.set_aside(via);
-                crate::limits::LINK_QUESTIONS as u32
-            }
-            Transport::Tcp | Transport::Tls => {
-                self.forget_link(via);
-                if waited { asked.len() as u32 } else { 0 }
-            }
-        };
-        let lost = LostLink { server, transport, was_open: true, was_active };
-        Some(FailedLink { link: via, lost, asked, next: 0, end })
-    }
-
-    /// The next question whose current attempt went over a failed link; none when there is no more.
-    pub fn next_stranded(&self, failed: &mut FailedLink) -> Option<Index> {
-        while failed.next < failed.end {
-            let place = failed.next;
-            failed.next += 1;
-            let (id, index) = match failed.lost.transport {
-                // An early retry may have closed the link with its last question.
-                Transport::Udp if !self.links.is_open(failed.link) => return None,
-                Transport::Udp => self.links.issued_at(failed.link, place as usize)?,
-                Transport::Tcp | Transport::Tls => *failed.asked.get(place as usize)?,
-            };
-            if self.is_current(index, failed.link, id) {
-                return Some(index);
-            }
-        }
-        None
-    }
-
-    /// Closes a failed UDP link if no question waits on it any more.
-    pub fn finish_failed_link(&mut self, failed: &FailedLink, out: &mut impl Outbox) {
-        let link = failed.link;
-        if failed.lost.transport == Transport::Udp
-            && self.links.is_open(link)
-            && self.links.outstanding(link) == 0
-        {
-            self.close(link, out);
-        }
-    }
-
-    /// True if the current attempt of a question went over a link, with this ID.
-    pub(super) fn is_current(&self, index: Index, via: Link, id: u16) -> bool {
-        let outbound = &self.outbound_queries[index];
-        outbound.state == OutboundQueryState::Asked
-            && outbound.attempts().last().is_some_and(|attempt| attempt.link == via && attempt.id == id)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::base::name_hash::HashKey;
-    use crate::base::random::Random;
-    use crate::base::time::Span;
-    use crate::counters::Counters;
-    use crate::interface::Client;
-    use crate::upstream::config::{Parameters, Select, UpstreamConfig};
-    use crate::upstream::cookies::ClientCookieSecret;
-    use crate::upstream::in_flight::Attempt;
-    use std::net::SocketAddr;
-
-    /// A datapath that opens every link and sends nothing.
-    struct Silent;
-
-    impl Outbox for Silent {
-        fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-            true
-        }
-
-        fn ask(&mut self, _: Link, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-            true
-        }
-
-        fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
-            true
-        }
-
-        fn close(&mut self, _: Link) {}
-    }
-
-    fn upstream(outbound_queries: usize) -> Upstream {
-        let config = UpstreamConfig {
-            forwarders: vec!["192.0.2.53:53".parse().unwrap()],
-            zones: vec![],
-            select: Select::Ordered,
-            timeout: Span::from_secs(1),
-            tries: 3,
-            transport: Transport::Tcp,
-            auto: false,
-            mix_case: true,
-            tls: vec![],
-        };
-        let parameters = Parameters {
-            tries: config.tries,
-            timeout: config.timeout,
-            transport: config.transport,
-            auto: false,
-            mix_case: true,
-            select: config.select,
-            sends_cookies: false,
-            udp_size: 1232,
-        };
-        let mut random = Random::new([1; 32]);
-        let secret = ClientCookieSecret::draw(&mut random, Instant(0));
-        Upstream::new(&config, parameters, outbound_queries, HashKey([3, 5]), secret, random)
-    }
-
-    fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
-        let cx = &mut Context { now: Instant(0), out: &mut Silent, counters };
-        upstream.open_link(0, Transport::Tcp, cx).unwrap()
-    }
-
-    /// Has a new question in flight over a link.
-    fn ask(upstream: &mut Upstream, link: Link) -> Index {
-        let index = upstream.outbound_queries.slab.take().unwrap();
-        let id = upstream.links.issue(link, index, Instant(0), &mut upstream.random);
-        let outbound = &mut upstream.outbound_queries[index];
-        outbound.state = OutboundQueryState::Asked;
-        outbound.attempts[0] = Attempt { link, id, ..Attempt::NONE };
-        outbound.attempts_len = 1;
-        index
-    }
-
-    #[test]
-    fn a_connection_that_fails_costs_by_its_own_questions_not_by_all() {
-        let mut upstream = upstream(10_000);
-        let mut counters = Counters::default();
-        let [busy, failing] = [0, 1].map(|_| open(&mut upstream, &mut counters));
-        let of_busy: Vec<_> = (0..9_000).map(|_| ask(&mut upstream, busy)).collect();
-        let of_failing: Vec<_> = (0..10).map(|_| ask(&mut upstream, failing)).collect();
-        for (link, questions) in [(failing, of_failing), (busy, of_busy)] {
-            let cx = &mut Context { now: Instant(1), out: &mut Silent, counters: &mut counters };
-            let mut failed = upstream.fail_link(link, Unreachable::Closed, cx).unwrap();
-            let steps = failed.end;
-            // The slot is that of another link at once.
-            let next = open(&mut upstream, &mut counters);
-            ask(&mut upstream, next);
-            let stranded: Vec<_> = std::iter::from_fn(|| upstream.next_stranded(&mut failed)).collect();
-            assert_eq!((stranded.len(), steps as usize), (questions.len(), questions.len()));
-            assert_eq!(stranded, questions);
-        }
-    }
 }

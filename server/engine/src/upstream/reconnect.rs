@@ -16,9 +16,9 @@ use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::limits::{ATTEMPTS, RECONNECT_PATIENCE, RECONNECT_PAUSE, RECONNECTS_AT_ONCE, STREAM_PAUSE};
 use crate::message::question::{ForwardKey, QueryFlags};
-use crate::trace::Untrusted;
+use crate::trace::{Unreachable, Untrusted};
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::Attempt;
+use crate::upstream::in_flight::{Attempt, Wait};
 use crate::upstream::retry::NextAttempt;
 
 /// A link that failed, or could not be opened.
@@ -43,7 +43,94 @@ pub(crate) enum Reconnect {
     Later,
 }
 
+/// A link that failed, and how far the questions on it were looked through ([`Upstream::next_stranded`]).
+pub(crate) struct FailedLink {
+    link: Link,
+    /// Its server and transport.
+    pub lost: LostLink,
+    /// Queries over it, if it is a TCP or TLS link. Its slot may soon be that of another link.
+    asked: Vec<(u16, Index)>,
+    next: u32,
+    end: u32,
+}
+
 impl Upstream {
+    /// Handles the failure of a link: nothing more goes over it. The caller goes on with the questions whose current attempt went
+    /// over it ([`Upstream::next_stranded`]), and ends with [`Upstream::finish_failed_link`]. None: the link is not open.
+    pub fn fail_link(
+        &mut self,
+        via: Link,
+        reason: Unreachable,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<FailedLink> {
+        if !self.links.is_open(via) {
+            return None;
+        }
+        let server = self.links.server(via);
+        let transport = self.links.transport(via);
+        let waited = self.links.outstanding(via) > 0;
+        let was_active = transport.is_stream() && self.links.was_active(via);
+        if was_active {
+            self.learn_from_ending(via, cx);
+        }
+        if waited && transport.is_stream() {
+            cx.counters.count(if was_active { Counter::StreamsClosed } else { Counter::StreamsRefused });
+        }
+        // An upstream may close an idle TCP connection whenever it likes (RFC 7766 section 6.2.3).
+        if waited {
+            cx.counters.count(Counter::Unreachable);
+            // A server that only answers over UDP is not dead.
+            let is_only_way = transport != Transport::Tcp || self.parameters.transport == Transport::Tcp;
+            // A connection that ends after it has worked is no refusal: the next one may be accepted.
+            if is_only_way && !was_active {
+                self.servers.list[server as usize].on_refused(reason, cx.now);
+            }
+        }
+        let asked = self.links.take_asked(via);
+        let end = match transport {
+            Transport::Udp => {
+                // Replies that are under way may still come.
+                let _ = self.set_aside(via);
+                crate::limits::LINK_QUESTIONS as u32
+            }
+            Transport::Tcp | Transport::Tls => {
+                self.forget_link(via);
+                if waited { asked.len() as u32 } else { 0 }
+            }
+        };
+        let lost = LostLink { server, transport, was_open: true, was_active };
+        Some(FailedLink { link: via, lost, asked, next: 0, end })
+    }
+
+    /// The next question whose current attempt went over a failed link; none when there is no more.
+    pub fn next_stranded(&self, failed: &mut FailedLink) -> Option<Index> {
+        while failed.next < failed.end {
+            let place = failed.next;
+            failed.next += 1;
+            let (id, index) = match failed.lost.transport {
+                // An early retry may have closed the link with its last question.
+                Transport::Udp if !self.links.is_open(failed.link) => return None,
+                Transport::Udp => self.links.issued_at(failed.link, place as usize)?,
+                Transport::Tcp | Transport::Tls => *failed.asked.get(place as usize)?,
+            };
+            if self.outbound_queries[index].is_current(failed.link, id) {
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// Closes a failed UDP link if no question waits on it any more.
+    pub fn finish_failed_link(&mut self, failed: &FailedLink, out: &mut impl Outbox) {
+        let link = failed.link;
+        if failed.lost.transport == Transport::Udp
+            && self.links.is_open(link)
+            && self.links.outstanding(link) == 0
+        {
+            self.close(link, out);
+        }
+    }
+
     /// Decides when a question whose current attempt went over a failed link is asked again. The try that was lost does not count,
     /// unless another server can be asked.
     pub fn reconnect(
@@ -52,15 +139,6 @@ impl Upstream {
         lost: &LostLink,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Reconnect {
-        let auto = self.parameters.auto && lost.transport == Transport::Tcp;
-        let outbound = &mut self.outbound_queries[index];
-        if auto && !outbound.over_stream {
-            // The question goes over UDP now, with all its attempts.
-            outbound.tries = outbound.tries.saturating_sub(1);
-            outbound.reconnects = true;
-            cx.counters.count(Counter::StreamRetries);
-            return Reconnect::Now;
-        }
         let outbound = &self.outbound_queries[index];
         let is_udp = lost.transport == Transport::Udp;
         let is_kept = match is_udp {
@@ -75,13 +153,14 @@ impl Upstream {
         if !is_kept || cx.now - lost_at >= RECONNECT_PATIENCE || self.was_down_before(lost.server, cx.now) {
             return Reconnect::Now;
         }
-        let waits_for_stream = !lost.was_open && self.has_all_streams(lost.server);
+        let waits_for_stream = !lost.was_open && self.has_all_connections(lost.server);
         let pause = if waits_for_stream { STREAM_PAUSE } else { RECONNECT_PAUSE };
         let Upstream { outbound_queries, links, .. } = self;
         let outbound = &mut outbound_queries[index];
         let is_first = outbound.lost_at.is_none() && lost.was_open;
         outbound.lost_at = Some(lost_at);
-        outbound.reconnects = true;
+        // The timer must not blame the server for a pause.
+        outbound.wait = Wait::Reconnect;
         if !waits_for_stream && !is_udp {
             cx.counters.count(Counter::StreamRetries);
         }
@@ -100,9 +179,6 @@ impl Upstream {
         if is_first || lost.was_active && outbound.lost_connections <= RECONNECTS_AT_ONCE {
             return Reconnect::Now;
         }
-        // The timer must not blame the server for the pause.
-        outbound.send_failed = true;
-        outbound.extended_wait = true;
         self.set_deadline(index, cx.now + pause);
         Reconnect::Later
     }
@@ -142,6 +218,18 @@ impl Upstream {
         self.can_ask_another(index, lost.server)
     }
 
+    /// True if, after the failure of one server, there is another one that is alive and was not asked yet.
+    pub(super) fn can_ask_another(&self, index: Index, server: u16) -> bool {
+        let outbound = &self.outbound_queries[index];
+        outbound.tries < self.parameters.tries
+            && self.servers.group(outbound.forward_key()).iter().any(|&other| {
+                other != server
+                    && !self.servers.list[usize::from(other)].is_dead()
+                    && !self.servers.list[usize::from(other)].breaker.is_failing()
+                    && outbound.attempts().iter().all(|attempt| attempt.server != other)
+            })
+    }
+
     /// True if the server of a failed link is not asked over UDP as well.
     fn is_only_transport(&self, lost: &LostLink) -> bool {
         lost.transport == Transport::Tls || self.parameters.transport == Transport::Tcp
@@ -151,5 +239,99 @@ impl Upstream {
     pub(super) fn was_down_before(&self, server: u16, now: Instant) -> bool {
         let server = &self.servers.list[usize::from(server)];
         server.is_dead() && now - server.breaker.opened() >= RECONNECT_PATIENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::name_hash::HashKey;
+    use crate::base::random::Random;
+    use crate::base::time::Span;
+    use crate::counters::Counters;
+    use crate::interface::Client;
+    use crate::upstream::config::{Parameters, Select, UpstreamConfig};
+    use crate::upstream::cookies::ClientCookieSecret;
+    use crate::upstream::in_flight::OutboundQueryState;
+    use std::net::SocketAddr;
+
+    /// A datapath that opens every link and sends nothing.
+    struct Silent;
+
+    impl Outbox for Silent {
+        fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+            true
+        }
+
+        fn ask(&mut self, _: Link, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+            true
+        }
+
+        fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {
+            true
+        }
+
+        fn close(&mut self, _: Link) {}
+    }
+
+    fn upstream(outbound_queries: usize) -> Upstream {
+        let config = UpstreamConfig {
+            forwarders: vec!["192.0.2.53:53".parse().unwrap()],
+            zones: vec![],
+            select: Select::Ordered,
+            timeout: Span::from_secs(1),
+            tries: 3,
+            transport: Transport::Tcp,
+            mix_case: true,
+            tls: vec![],
+        };
+        let parameters = Parameters {
+            tries: config.tries,
+            timeout: config.timeout,
+            transport: config.transport,
+            mix_case: true,
+            select: config.select,
+            sends_cookies: false,
+            udp_size: 1232,
+        };
+        let mut random = Random::new([1; 32]);
+        let secret = ClientCookieSecret::draw(&mut random, Instant(0));
+        Upstream::new(&config, parameters, outbound_queries, HashKey([3, 5]), secret, random)
+    }
+
+    fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
+        let cx = &mut Context { now: Instant(0), out: &mut Silent, counters };
+        upstream.open_link(0, Transport::Tcp, cx).unwrap()
+    }
+
+    /// Has a new question in flight over a link.
+    fn ask(upstream: &mut Upstream, link: Link) -> Index {
+        let index = upstream.outbound_queries.slab.take().unwrap();
+        let id = upstream.links.issue(link, index, Instant(0), &mut upstream.random);
+        let outbound = &mut upstream.outbound_queries[index];
+        outbound.state = OutboundQueryState::Asked;
+        outbound.attempts[0] = Attempt { link, id, ..Attempt::NONE };
+        outbound.attempts_len = 1;
+        index
+    }
+
+    #[test]
+    fn a_connection_that_fails_costs_by_its_own_questions_not_by_all() {
+        let mut upstream = upstream(10_000);
+        let mut counters = Counters::default();
+        let [busy, failing] = [0, 1].map(|_| open(&mut upstream, &mut counters));
+        let of_busy: Vec<_> = (0..9_000).map(|_| ask(&mut upstream, busy)).collect();
+        let of_failing: Vec<_> = (0..10).map(|_| ask(&mut upstream, failing)).collect();
+        for (link, questions) in [(failing, of_failing), (busy, of_busy)] {
+            let cx = &mut Context { now: Instant(1), out: &mut Silent, counters: &mut counters };
+            let mut failed = upstream.fail_link(link, Unreachable::Closed, cx).unwrap();
+            let steps = failed.end;
+            // The slot is that of another link at once.
+            let next = open(&mut upstream, &mut counters);
+            ask(&mut upstream, next);
+            let stranded: Vec<_> = std::iter::from_fn(|| upstream.next_stranded(&mut failed)).collect();
+            assert_eq!((stranded.len(), steps as usize), (questions.len(), questions.len()));
+            assert_eq!(stranded, questions);
+        }
     }
 }

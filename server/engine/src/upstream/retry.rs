@@ -16,11 +16,11 @@ use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::context::Context;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Link, Outbox, Transport};
+use crate::interface::{Outbox, Transport};
 use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::OutboundQueryState;
+use crate::upstream::in_flight::{OutboundQueryState, Wait};
 use crate::upstream::suspicion::Doubt;
 
 /// Deadlines of a question, other than that of its current attempt, that have come.
@@ -82,17 +82,13 @@ impl Upstream {
             return AttemptDeadline::NotYet;
         }
         let last = outbound.attempts().last().copied();
-        // An extended wait was counted when it began.
-        if !outbound.extended_wait {
+        // An extended wait was counted when it began, and a lost connection is no timeout.
+        if matches!(outbound.wait, Wait::Reply | Wait::Unsent) {
             cx.counters.count(Counter::Timeouts);
         }
         if let Some(attempt) = last
-            && !outbound.send_failed
-            && !outbound.extended_wait
+            && outbound.wait == Wait::Reply
         {
-            if self.chose_tcp(index) && self.links.is_hung(attempt.link, attempt.sent) {
-                return self.leave_tcp(index, attempt.link, cx);
-            }
             let server = &mut self.servers.list[attempt.server as usize];
             if outbound.query_flags.has(QueryFlags::PROBE) {
                 server.breaker.on_probe_timeout(cx.now);
@@ -111,19 +107,6 @@ impl Upstream {
         }
     }
 
-    /// Ends the attempt of a question that went over TCP by choice, and whose connection is silent. It goes over UDP, with all its attempts.
-    #[cold]
-    fn leave_tcp(&mut self, index: Index, link: Link, cx: &mut Context<'_, impl Outbox>) -> AttemptDeadline {
-        self.note_tcp_loss(self.links.server(link), cx);
-        // This question waits on it, so it stays open.
-        let _ = self.set_aside(link);
-        let outbound = &mut self.outbound_queries[index];
-        outbound.tries = outbound.tries.saturating_sub(1);
-        outbound.reconnects = true;
-        cx.counters.count(Counter::StreamRetries);
-        AttemptDeadline::Over(None)
-    }
-
     /// Decides whether to hedge a question whose last attempt is late, at the cost of a token (`retry_budget.rs`). Returns the end
     /// of the extended wait if not.
     fn hedge_or_wait(
@@ -136,9 +119,8 @@ impl Upstream {
         let &attempt = outbound.attempts().last()?;
         let half = Span(self.parameters.timeout.0 / 2);
         let is_early = cx.now - attempt.sent < half
-            && !outbound.send_failed
-            && !outbound.over_stream
-            && !outbound.extended_wait
+            && outbound.wait == Wait::Reply
+            && !outbound.form.is_over_stream()
             && !outbound.query_flags.has(QueryFlags::PROBE)
             && outbound.is_wanted()
             && outbound.tries < self.parameters.tries
@@ -152,7 +134,7 @@ impl Upstream {
             return None;
         }
         outbound.hedge_deferred = true;
-        outbound.extended_wait = true;
+        outbound.wait = Wait::Extended;
         cx.counters.count(Counter::HedgeDeferred);
         Some(attempt.sent + half)
     }
@@ -166,7 +148,7 @@ impl Upstream {
         // Nothing came over TCP that would end the doubt, and nobody else can be asked there.
         let Doubt { is_raised, compares, server, .. } = outbound.doubt;
         if is_raised
-            && (outbound.over_stream || compares)
+            && (outbound.form.is_over_stream() || compares)
             && !self.can_ask_another(index, server)
             && self.compare(index, cx)
         {
@@ -176,7 +158,7 @@ impl Upstream {
         if !outbound.is_wanted() || outbound.tries >= self.parameters.tries {
             return NextAttempt::Failed;
         }
-        if outbound.reconnects {
+        if outbound.wait == Wait::Reconnect {
             return self.await_restart(index, cx.now).unwrap_or(NextAttempt::Send);
         }
         if self.servers.is_dead(outbound.forward_key()) {
@@ -196,7 +178,7 @@ impl Upstream {
         let is_useful = outbound.tries >= self.parameters.tries
             && outbound.attempts().len() < TRIES
             && outbound.is_wanted()
-            && !outbound.over_stream
+            && !outbound.form.is_over_stream()
             && !outbound.attempts().iter().any(|attempt| attempt.failed)
             && server.round_trip.is_some()
             && !server.is_dead()
@@ -211,18 +193,18 @@ impl Upstream {
     /// is no attempt: it does not change how long the question waits. `is_crowded`: as in [`Upstream::on_attempt_deadline`].
     pub fn repeat(&mut self, index: Index, is_crowded: bool, cx: &mut Context<'_, impl Outbox>) {
         let outbound = &self.outbound_queries[index];
-        let is_answered = outbound.over_stream || outbound.attempts().iter().any(|attempt| attempt.failed);
+        let is_answered =
+            outbound.form.is_over_stream() || outbound.attempts().iter().any(|attempt| attempt.failed);
         if is_crowded || is_answered || !outbound.is_wanted() {
             return;
         }
         let Some(server) = self.next_server(index) else { return };
         let state = &self.servers.list[usize::from(server)];
-        if state.is_dead() || state.transport(false) != Transport::Udp || !self.budget.take_spare() {
+        if state.is_dead() || state.transport(Transport::Udp) != Transport::Udp || !self.budget.take_spare() {
             return;
         }
         self.outbound_queries[index].next_is_hedge = true;
-        let link = self.link_to(server, Transport::Udp, cx);
-        let is_sent = link.is_some_and(|link| self.send_over(index, link, server, cx));
+        let is_sent = self.transmit(index, server, Transport::Udp, cx);
         self.outbound_queries[index].next_is_hedge = false;
         if is_sent {
             cx.counters.count(Counter::Hedged);
@@ -239,8 +221,8 @@ impl Upstream {
         let wait = self.servers.list[usize::from(attempt.server)].last_wait(ceiling);
         let deadline = if outbound.deadline > now {
             outbound.deadline.min(now + wait)
-        } else if attempt.sent + wait > now && !outbound.send_failed && !outbound.extended_wait {
-            outbound.extended_wait = true;
+        } else if attempt.sent + wait > now && outbound.wait == Wait::Reply {
+            outbound.wait = Wait::Extended;
             attempt.sent + wait
         } else {
             return NextAttempt::Failed;

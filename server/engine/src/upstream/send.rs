@@ -8,13 +8,15 @@ use crate::interface::{Link, Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::message::cookie::{self, LONGEST};
 use crate::message::question::{QueryFlags, Question};
-use crate::trace::{Subject, TraceEvent, Unreachable};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::dns0x20::{LOWER_CASE, mix_case};
-use crate::upstream::in_flight::{Attempt, OutboundQuery};
+use crate::upstream::in_flight::{Attempt, OutboundQuery, Wait};
 use crate::upstream::links::Release;
+use crate::upstream::query_form::{CookieUse, QueryForm};
 use crate::upstream::reconnect::LostLink;
 use crate::upstream::server::{QueryKind, Server};
+use crate::upstream::verdict::Reason;
 use wire::Type;
 use wire::header::{self, Flags};
 
@@ -48,16 +50,56 @@ impl Upstream {
         self.servers.choose(outbound.forward_key(), self.parameters.select, &mut self.random, tried)
     }
 
+    /// Sends the query of the current attempt once more, to its server, in another form. This does not count as a further try.
+    pub(super) fn send_again(
+        &mut self,
+        index: Index,
+        server: u16,
+        form: QueryForm,
+        reason: Reason,
+        cx: &mut Context<'_, impl Outbox>,
+    ) {
+        let outbound = &mut self.outbound_queries[index];
+        cx.counters.count(reason.counter());
+        if outbound.form.subnet && !form.subnet {
+            outbound.scope = 0;
+            if reason != Reason::SubnetRefused {
+                cx.counters.count(Counter::SubnetRefused);
+            }
+        }
+        outbound.form = form;
+        outbound.tries = outbound.tries.saturating_sub(1);
+        let doubt = &mut outbound.doubt;
+        if doubt.compares && doubt.server == server && !form.is_over_stream() {
+            // What was agreed on asks for another form, whose replies are compared anew.
+            doubt.agreeing = 0;
+            return self.send_to_compare(index, server, cx);
+        }
+        self.send_to(index, server, cx);
+    }
+
+    /// Moves a question to TCP: a reply looks forged. Replies over UDP to what was sent until now are not believed any more; `suspicion.rs`
+    /// has the way back.
+    pub(super) fn move_to_tcp(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        let form = QueryForm { transport: Transport::Tcp, ..self.outbound_queries[index].form };
+        self.send_again(index, server, form, Reason::Suspicion, cx);
+    }
+
+    /// Sends a query whose reply is compared (`suspicion.rs`). It has a socket of its own: the next query of anyone opens another one.
+    pub(super) fn send_to_compare(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
+        let outbound = &mut self.outbound_queries[index];
+        outbound.doubt.begin_comparison(outbound.attempts_len);
+        self.retire_socket(server, cx.out);
+        self.send_to(index, server, cx);
+        self.retire_socket(server, cx.out);
+    }
+
     /// Sends a query of a question to one server.
     pub(super) fn send_to(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let over_tcp = self.outbound_queries[index].over_stream || self.chooses_tcp(index, server, cx.now);
-        let transport = self.servers.list[usize::from(server)].transport(over_tcp);
-        if transport == Transport::Tls {
-            self.outbound_queries[index].over_stream = true;
-        }
-        let sent =
-            self.link_to(server, transport, cx).is_some_and(|link| self.send_over(index, link, server, cx));
-        if sent {
+        let form = &mut self.outbound_queries[index].form;
+        let transport = self.servers.list[usize::from(server)].transport(form.transport);
+        form.transport = transport;
+        if self.transmit(index, server, transport, cx) {
             self.begin_wait(index, server, transport, true, cx.now);
         } else {
             self.on_unsent(index, server, transport, cx);
@@ -74,7 +116,7 @@ impl Upstream {
         transport: Transport,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        let waits_for_stream = transport.is_stream() && self.has_all_streams(server);
+        let waits_for_stream = transport.is_stream() && self.has_all_connections(server);
         if !waits_for_stream {
             cx.counters.count(Counter::DroppedQuestion);
         }
@@ -91,10 +133,8 @@ impl Upstream {
     #[inline(always)]
     fn begin_wait(&mut self, index: Index, server: u16, transport: Transport, sent: bool, now: Instant) {
         let outbound = &mut self.outbound_queries[index];
-        outbound.send_failed = !sent;
+        outbound.wait = if sent { Wait::Reply } else { Wait::Unsent };
         outbound.next_is_hedge = false;
-        outbound.extended_wait = false;
-        outbound.reconnects = false;
         if outbound.tries == 0 {
             self.budget.earn();
         }
@@ -116,12 +156,11 @@ impl Upstream {
         let last = outbound.tries >= self.parameters.tries || is_probe;
         // No server is alive: a second query is no use, and would add to a storm when the servers recover.
         let all_dead = || state.is_dead() && self.servers.is_dead(outbound.forward_key());
-        let at_once = outbound.send_failed && if last { is_hopeless() } else { self.has_untried(outbound) };
+        let at_once =
+            outbound.wait == Wait::Unsent && if last { is_hopeless() } else { self.has_untried(outbound) };
         match transport {
             _ if at_once => Span::ZERO,
             _ if is_probe => state.breaker.probe_wait(ceiling),
-            // The connection may have to be opened. A question that is late goes over UDP.
-            Transport::Tcp if self.parameters.auto && !outbound.over_stream => state.wait(1, ceiling),
             // After a restart, the first reply may take as long as any: over TLS, it comes behind a handshake.
             _ if all_dead() && outbound.lost_at.is_none() && !may_restart => state.last_wait(ceiling),
             // One and a half times the ceiling since the first attempt.
@@ -150,8 +189,21 @@ impl Upstream {
         self.servers.group(outbound.forward_key()).iter().any(|&number| !tried(number))
     }
 
+    /// Sends a query of a question to a server: every query leaves here. Returns false if it could not be sent.
+    #[inline]
+    pub(super) fn transmit(
+        &mut self,
+        index: Index,
+        server: u16,
+        transport: Transport,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> bool {
+        let link = self.link_to(server, transport, cx);
+        link.is_some_and(|link| self.send_over(index, link, server, cx))
+    }
+
     /// Writes a query of a question into a frame of the link. Returns false if the datapath did not take it.
-    pub(super) fn send_over(
+    fn send_over(
         &mut self,
         index: Index,
         link: Link,
@@ -161,25 +213,26 @@ impl Upstream {
         if self.outbound_queries[index].attempts_len as usize == ATTEMPTS {
             return false;
         }
-        let with_opt = !self.omits_edns(index, server, cx.now);
+        let edns = !self.omits_edns(index, server, cx.now);
         if self.links.has_many_gone(link) {
             let Upstream { links, outbound_queries, .. } = self;
             links.forget_gone(link, |id, index| outbound_queries[index].has_asked(link, id));
         }
         let id = self.links.issue(link, index, cx.now, &mut self.random);
         let outbound = &mut self.outbound_queries[index];
-        let with_subnet = outbound.subnet.is_some() && !outbound.without_subnet && with_opt;
+        let subnet = outbound.subnet.is_some() && outbound.form.subnet && edns;
         let room = &mut [0; LONGEST];
         self.servers.list[server as usize].breaker.on_query(cx.now);
         let cookies = &self.servers.list[server as usize].cookies;
-        let cookie = match self.parameters.sends_cookies && with_opt {
-            true => cookies.write(self.links.cookie(link), outbound.without_cookie, cx.now, room),
+        let cookie = match self.parameters.sends_cookies && edns {
+            true => cookies.write(self.links.cookie(link), outbound.form.cookie, cx.now, room),
             false => None,
         };
+        let transport = self.links.transport(link);
         let with_case = self.parameters.mix_case
-            && self.links.transport(link) == Transport::Udp
+            && transport == Transport::Udp
             && !self.servers.list[server as usize].letter_case.is_lower(cx.now);
-        let opt = with_opt.then_some(QueryOpt { own_size: self.parameters.udp_size, with_subnet, cookie });
+        let opt = edns.then_some(QueryOpt { own_size: self.parameters.udp_size, subnet, cookie });
         cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
         let taken = cx.out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
         if !taken {
@@ -194,9 +247,12 @@ impl Upstream {
             server,
             sent: cx.now,
             failed: false,
-            with_subnet,
-            with_cookie: cookie.is_some(),
-            with_opt,
+            form: QueryForm {
+                transport,
+                edns,
+                cookie: if cookie.is_some() { CookieUse::Sent } else { CookieUse::Omitted },
+                subnet,
+            },
             with_case,
             is_hedge: outbound.next_is_hedge,
         };
@@ -211,98 +267,24 @@ impl Upstream {
         let outbound = &self.outbound_queries[index];
         let Server { edns, cookies, .. } = &self.servers.list[usize::from(server)];
         // Leaving out OPT leaves out the cookie, so never do that over UDP for a server known to support cookies.
-        if cookies.is_expected() && !outbound.over_stream {
+        if cookies.is_expected() && !outbound.form.is_over_stream() {
             return false;
         }
         // One server's trouble with EDNS does not take EDNS from another one.
-        if edns.is_suspended(now) || outbound.without_edns && !edns.is_known(now) {
+        if edns.is_suspended(now) || !outbound.form.edns && !edns.is_known(now) {
             return true;
         }
         // A probe needs any reply, and servers of all kinds reply to the plainest query.
         let is_last = outbound.tries > 0 && outbound.tries + 1 >= self.parameters.tries;
         let was_silent = |attempt: &Attempt| {
-            attempt.server == server && attempt.with_opt && !attempt.failed && now - attempt.sent > Span::ZERO
+            attempt.server == server
+                && attempt.form.edns
+                && !attempt.failed
+                && now - attempt.sent > Span::ZERO
         };
         !edns.is_known(now)
             && (outbound.query_flags.has(QueryFlags::PROBE)
-                || is_last && !outbound.over_stream && outbound.attempts().iter().any(was_silent))
-    }
-
-    /// The link for the next query to a server: the current one, or a new one on a new random port when the old one has
-    /// carried enough queries or lived long enough. None: no link could be opened.
-    pub(super) fn link_to(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        if transport.is_stream() {
-            return self.stream_to(server, transport, cx);
-        }
-        match self.link_with_room(server, transport, cx) {
-            None => self.open_link(server, transport, cx),
-            link => link,
-        }
-    }
-
-    /// The current link to a server, if it may take one more query. Else it is retired.
-    #[inline(always)]
-    pub(super) fn link_with_room(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let state = &mut self.servers.list[usize::from(server)];
-        let link = state.current[transport as usize].and_then(|slot| self.links.link(slot))?;
-        if self.links.has_room(link, &state.connection_policy, cx.now) {
-            return Some(link);
-        }
-        self.retire(link, cx.out);
-        None
-    }
-
-    /// Opens a link to a server, for the queries from now on. None: it could not be opened.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn open_link(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let link = self.links.take(server, transport, cx.now, &mut self.random)?;
-        // The whole range of unprivileged ports (RFC 5452 section 9.2), not a share of it per worker.
-        let port = 1024 + self.random.below(65_536 - 1024) as u16;
-        if !cx.out.open(link, self.servers.list[server as usize].address, transport, port) {
-            self.links.free(link);
-            // No route, no descriptor, forbidden: as good as refused.
-            self.servers.list[server as usize].on_refused(Unreachable::NoSocket, cx.now);
-            return None;
-        }
-        self.servers.list[server as usize].untrusted = None;
-        self.set_client_cookie(link, server, cx);
-        cx.counters.count(Counter::LinksOpened);
-        let server = &mut self.servers.list[server as usize];
-        server.current[transport as usize] = Some(link.slot);
-        server.streams += u16::from(transport.is_stream());
-        // A question from before a reload may go once more to a server that the configuration no longer names.
-        self.has_stale_links |= !server.configured;
-        Some(link)
-    }
-
-    /// Makes the client cookie of a link that was just opened.
-    fn set_client_cookie(&mut self, link: Link, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        if self.parameters.sends_cookies {
-            let address = self.servers.list[usize::from(server)].address.ip();
-            let cookie = self.cookie_secret.cookie(
-                address,
-                cx.out.local(link).map(|local| local.ip()),
-                cx.now,
-                &mut self.random,
-            );
-            self.links.set_cookie(link, cookie);
-        }
+                || is_last && !outbound.form.is_over_stream() && outbound.attempts().iter().any(was_silent))
     }
 }
 
@@ -311,7 +293,7 @@ struct QueryOpt<'q> {
     /// Octets that the sender accepts over UDP.
     own_size: u16,
     /// True if the client subnet of the question is sent.
-    with_subnet: bool,
+    subnet: bool,
     /// DNS cookie, if one is sent.
     cookie: Option<&'q [u8]>,
 }
@@ -326,7 +308,7 @@ fn write_query(
     frame: &mut [u8],
 ) -> usize {
     let question_end = write_question(outbound, id, with_case, frame);
-    let Some(QueryOpt { own_size, with_subnet, cookie }) = opt else {
+    let Some(QueryOpt { own_size, subnet, cookie }) = opt else {
         header::set_arcount(frame, 0);
         return question_end;
     };
@@ -337,7 +319,7 @@ fn write_query(
     let opt = &mut frame[question_end..];
     let octets = match &outbound.subnet {
         // RFC 7871 section 6: the scope is 0 in queries.
-        Some(subnet) if with_subnet => subnet.append(0, opt, octets),
+        Some(own) if subnet => own.append(0, opt, octets),
         _ => octets,
     };
     question_end + cookie.map_or(octets, |cookie| cookie::append(cookie, opt, octets))

@@ -13,7 +13,6 @@ use crate::upstream::connection_policy::PeerConnectionPolicy;
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
 use crate::upstream::suspicion::LetterCase;
-use crate::upstream::transport_choice::{Choice, TransportChoice};
 use core::net::SocketAddr;
 
 /// Timeout before the first measurement.
@@ -64,16 +63,14 @@ pub struct Server {
     pub(crate) breaker: CircuitBreaker,
     /// True if the current configuration names the server.
     pub configured: bool,
-    /// Slots of the links for new queries, by transport (UDP, TCP, TLS).
-    pub(crate) current: [Option<u16>; 3],
-    /// Slots of further connections that are open, because the upstream serves one query of each at a time.
-    pub(crate) spare: Vec<u16>,
+    /// Slot of the UDP link for new queries.
+    pub(crate) socket: Option<u16>,
+    /// Slots of the connections for new queries, the newest last.
+    pub(crate) connections: Vec<u16>,
     /// Open TCP and TLS links.
     pub(crate) streams: u16,
-    /// Limits of its connections.
+    /// Bounds of its connections.
     pub connection_policy: PeerConnectionPolicy,
-    /// Choice between UDP and TCP.
-    pub transport_choice: TransportChoice,
     /// Cookie support.
     pub(crate) cookies: ServerCookieState,
     /// EDNS support.
@@ -102,11 +99,10 @@ impl Server {
             variance: Span::ZERO,
             breaker: CircuitBreaker::default(),
             configured: true,
-            current: [None; 3],
-            spare: Vec::new(),
+            socket: None,
+            connections: Vec::new(),
             streams: 0,
             connection_policy: PeerConnectionPolicy::default(),
-            transport_choice: TransportChoice::default(),
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             letter_case: LetterCase::default(),
@@ -152,24 +148,20 @@ impl Server {
         self.breaker.on_failure(now);
     }
 
-    /// Transport of the next query. `over_tcp`: the question has moved to TCP. A server with TLS is asked in no other way.
+    /// Transport of a query to the server in place of `transport`. A server with TLS is asked in no other way, and no other server
+    /// is asked over TLS.
     #[inline]
-    pub(crate) fn transport(&self, over_tcp: bool) -> Transport {
-        match (self.tls, over_tcp) {
+    pub(crate) fn transport(&self, transport: Transport) -> Transport {
+        match (self.tls, transport) {
             (Some(_), _) => Transport::Tls,
-            (None, true) => Transport::Tcp,
-            (None, false) => Transport::Udp,
+            (None, Transport::Udp) => Transport::Udp,
+            (None, Transport::Tcp | Transport::Tls) => Transport::Tcp,
         }
     }
 
     /// True if the server is asked over TLS.
     pub fn is_tls(&self) -> bool {
         self.tls.is_some()
-    }
-
-    /// True if the server is asked over TCP by choice, with `transport = "auto"`.
-    pub fn asks_over_tcp(&self) -> bool {
-        self.transport_choice.choice() == Choice::Tcp
     }
 
     /// True if the server gets questions in lower case, because it changes letters (`suspicion.rs`).

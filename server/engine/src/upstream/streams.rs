@@ -1,88 +1,24 @@
-//! TCP and TLS connections to an upstream: the one for the next query, those that stall, and the lessons of those that end
+//! TCP and TLS connections to an upstream: those that are idle or stall, and the lessons of those that end
 //! (RFC 7766 sections 6.2.1.1, 6.2.3 and 6.2.4).
-//!
-//! One connection carries all queries to an upstream. There are more, up to [`STREAM_LINKS`], only for an upstream with a learned
-//! limit (`connection_policy.rs`): connections with their last queries, and spare ones that carry one query at a time.
 //!
 //! A connection stalls if queries wait on it and nothing comes for half of `upstream.timeout`. New queries go over another
 //! connection, and the questions on it are asked there as well, at the cost of half an attempt. It stays open with its last question,
 //! because its replies may only be late.
 
-use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
 use crate::context::Context;
-use crate::counters::Counter;
-use crate::interface::{Link, Outbox, Transport};
-use crate::limits::{STREAM_LINKS, TRIES};
+use crate::counters::{Counter, Counters};
+use crate::interface::{Link, Outbox};
+use crate::limits::TRIES;
 use crate::message::question::QueryFlags;
 use crate::upstream::Upstream;
-use crate::upstream::connection_policy::{Ending, LearnedHabit, ReplyTiming};
-use crate::upstream::transport_choice::Verdict;
+use crate::upstream::connection_policy::LearnedHabit;
+use crate::upstream::in_flight::Wait;
 
 /// Queries on a silent connection from which the silence is a lesson: one name may be slow to resolve, but not eight.
 const CROWD: u32 = 8;
 
 impl Upstream {
-    /// The connection for the next query to a server. None: it has as many as it may have, or none could be opened.
-    pub(super) fn stream_to(
-        &mut self,
-        server: u16,
-        transport: Transport,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Option<Link> {
-        let number = usize::from(server);
-        self.servers.list[number].connection_policy.refresh(cx.now);
-        if let Some(link) = self.link_with_room(server, transport, cx) {
-            let one_at_a_time = self.servers.list[number].connection_policy.is_one_at_a_time();
-            return if one_at_a_time && self.links.outstanding(link) > 0 {
-                self.stream_beside(link, server, cx)
-            } else {
-                Some(link)
-            };
-        }
-        if self.has_all_streams(server) {
-            return None;
-        }
-        self.open_link(server, transport, cx)
-    }
-
-    /// True if no further connection to a server may be opened, because it has a learned limit.
-    pub(super) fn has_all_streams(&self, server: u16) -> bool {
-        let server = &self.servers.list[usize::from(server)];
-        let is_limited =
-            server.connection_policy.questions().is_some() || server.connection_policy.is_one_at_a_time();
-        is_limited && usize::from(server.streams) >= STREAM_LINKS
-    }
-
-    /// The connection for the next query to a server that answers one query at a time, and whose current one is busy: a spare one,
-    /// a new one, or the one with the fewest queries.
-    #[cold]
-    fn stream_beside(&mut self, busy: Link, server: u16, cx: &mut Context<'_, impl Outbox>) -> Option<Link> {
-        let number = usize::from(server);
-        let transport = self.links.transport(busy);
-        let mut least = busy;
-        for place in (0..self.servers.list[number].spare.len()).rev() {
-            let link = self.links.link(self.servers.list[number].spare[place]).expect("a spare link is open");
-            if self.links.transport(link) != transport {
-                continue;
-            }
-            let outstanding = self.links.outstanding(link);
-            if !self.links.has_room(link, &self.servers.list[number].connection_policy, cx.now) {
-                if outstanding == 0 {
-                    self.close(link, cx.out);
-                }
-            } else if outstanding < self.links.outstanding(least) {
-                least = link;
-            }
-        }
-        if self.links.outstanding(least) == 0 || self.has_all_streams(server) {
-            return Some(least);
-        }
-        let opened = self.open_link(server, transport, cx)?;
-        self.servers.list[number].spare.push(busy.slot);
-        Some(opened)
-    }
-
     /// Closes the connections to a server that are idle, and moves the questions of those that stall. Returns the time of the next
     /// such step.
     #[inline(always)]
@@ -91,16 +27,9 @@ impl Upstream {
         number: usize,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Instant> {
-        if self.servers.list[number].streams == 0 {
-            return None;
-        }
-        let [_, tcp, tls] = self.servers.list[number].current;
         let mut next = None;
-        for slot in [tcp, tls].into_iter().flatten() {
-            next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
-        }
-        for place in (0..self.servers.list[number].spare.len()).rev() {
-            let slot = self.servers.list[number].spare[place];
+        for place in (0..self.servers.list[number].connections.len()).rev() {
+            let slot = self.servers.list[number].connections[place];
             next = next.into_iter().chain(self.maintain_stream(slot, number, cx)).min();
         }
         next
@@ -114,7 +43,7 @@ impl Upstream {
     ) -> Option<Instant> {
         let link = self.links.link(slot)?;
         let server = &self.servers.list[number];
-        if let Some(end) = self.links.idle_until(link, &server.connection_policy) {
+        if let Some(end) = server.connection_policy.idle_end(self.links.usage(link)) {
             if end > cx.now {
                 return Some(end);
             }
@@ -136,7 +65,6 @@ impl Upstream {
         let server = self.links.server(link);
         // One failure for all questions: eight would make the server look dead.
         self.servers.list[usize::from(server)].on_timeout(cx.now);
-        self.note_tcp_loss(server, cx);
         if self.links.outstanding(link) >= CROWD {
             self.learn_from_ending(link, cx);
         }
@@ -145,7 +73,7 @@ impl Upstream {
         // Nothing is asked over the link here, so the places stay.
         for place in 0.. {
             let Some((id, index)) = self.links.issued_at(link, place) else { break };
-            if !self.is_current(index, link, id)
+            if !self.outbound_queries[index].is_current(link, id)
                 || self.outbound_queries[index].query_flags.has(QueryFlags::PROBE)
             {
                 continue;
@@ -154,16 +82,13 @@ impl Upstream {
             let tries_left = self.parameters.tries.saturating_sub(outbound.tries);
             let has_room = usize::from(outbound.attempts_len + tries_left) <= TRIES;
             outbound.half_attempt = !outbound.half_attempt && has_room;
-            // Two stalls take as long as one attempt, so they cost one: a slow upstream has its whole time. With `transport = "auto"`,
-            // UDP has all attempts.
-            if outbound.half_attempt || !outbound.over_stream {
+            // Two stalls take as long as one attempt, so they cost one: a slow upstream has its whole time.
+            if outbound.half_attempt {
                 outbound.tries = outbound.tries.saturating_sub(1);
             }
             if outbound.tries < self.parameters.tries {
                 // The timer must not blame the server once more.
-                outbound.send_failed = true;
-                outbound.extended_wait = true;
-                outbound.reconnects = true;
+                outbound.wait = Wait::Reconnect;
                 cx.counters.count(Counter::StreamRetries);
                 self.set_deadline(index, cx.now);
             }
@@ -173,91 +98,32 @@ impl Upstream {
     /// Learns from a connection that its upstream has closed after at least one reply.
     #[cold]
     pub(super) fn learn_from_ending(&mut self, link: Link, cx: &mut Context<'_, impl Outbox>) {
-        let ending = Ending {
-            answered: self.links.answered(link),
-            waited: self.links.outstanding(link) > 0,
-            idle: cx.now - self.links.last_activity(link),
-        };
-        let server = self.links.server(link);
-        let learned = self.servers.list[usize::from(server)].connection_policy.on_ending(ending, cx.now);
-        self.count_learned(server, learned, cx);
+        let usage = self.links.usage(link);
+        let policy = &mut self.servers.list[usize::from(self.links.server(link))].connection_policy;
+        let learned = policy.on_ending(usage, cx.now);
+        count_learned(learned, cx.counters);
     }
 
     /// Learns from a reply over a connection.
     #[inline]
     pub(super) fn learn_from_reply(
         &mut self,
-        index: Index,
         link: Link,
         round_trip: Span,
         cx: &mut Context<'_, impl Outbox>,
     ) {
-        let reply = ReplyTiming {
-            round_trip,
-            since_last: self.links.latest_gap(link),
-            outstanding: self.links.outstanding(link),
-        };
-        let server = self.links.server(link);
-        let over_tcp = self.outbound_queries[index].over_stream;
-        let state = &mut self.servers.list[usize::from(server)];
-        let learned = state.connection_policy.on_reply(reply, cx.now);
-        if self.parameters.auto && !over_tcp {
-            match state.transport_choice.on_answer(round_trip, cx.now) {
-                Verdict::Unchanged => {}
-                Verdict::Promoted => cx.counters.count(Counter::ChoseTcp),
-                Verdict::Late => self.note_tcp_loss(server, cx),
-            }
-        }
-        self.count_learned(server, learned, cx);
+        let usage = self.links.usage(link);
+        let policy = &mut self.servers.list[usize::from(self.links.server(link))].connection_policy;
+        let learned = policy.on_reply(usage, round_trip, cx.now);
+        count_learned(learned, cx.counters);
     }
+}
 
-    fn count_learned(
-        &mut self,
-        server: u16,
-        learned: Option<LearnedHabit>,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let Some(learned) = learned else { return };
-        cx.counters.count(match learned {
-            LearnedHabit::Questions => Counter::LimitQuestions,
-            LearnedHabit::Idle => Counter::LimitIdle,
-            LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
-        });
-        // A connection that is closed when idle costs nothing.
-        if learned != LearnedHabit::Idle {
-            self.note_tcp_loss(server, cx);
-        }
-    }
-
-    /// Records a loss over TCP for `transport = "auto"`.
-    #[cold]
-    pub(super) fn note_tcp_loss(&mut self, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let choice = &mut self.servers.list[usize::from(server)].transport_choice;
-        if self.parameters.auto && choice.on_loss(cx.now) {
-            cx.counters.count(Counter::ChoseUdp);
-        }
-    }
-
-    /// True if the next query of a question goes over TCP by choice. Only its first query does, so UDP has all attempts.
-    #[inline]
-    pub(super) fn chooses_tcp(&mut self, index: Index, server: u16, now: Instant) -> bool {
-        let outbound = &self.outbound_queries[index];
-        let server = &mut self.servers.list[usize::from(server)];
-        self.parameters.auto
-            && outbound.attempts_len == 0
-            && !server.is_tls()
-            && !outbound.query_flags.has(QueryFlags::PROBE)
-            && server.transport_choice.asks_over_tcp(server.round_trip, now)
-    }
-
-    /// True if the latest query of a question went over TCP by choice, with `transport = "auto"`.
-    #[inline]
-    pub(super) fn chose_tcp(&self, index: Index) -> bool {
-        let outbound = &self.outbound_queries[index];
-        self.parameters.auto
-            && !outbound.over_stream
-            && outbound.attempts().last().is_some_and(|last| {
-                self.links.is_open(last.link) && self.links.transport(last.link) == Transport::Tcp
-            })
-    }
+fn count_learned(learned: Option<LearnedHabit>, counters: &mut Counters) {
+    let Some(learned) = learned else { return };
+    counters.count(match learned {
+        LearnedHabit::Questions => Counter::LimitQuestions,
+        LearnedHabit::Idle => Counter::LimitIdle,
+        LearnedHabit::OneAtATime => Counter::LimitOneAtATime,
+    });
 }

@@ -19,6 +19,7 @@ use crate::counters::Counter;
 use crate::interface::{Outbox, Transport};
 use crate::limits::ATTEMPTS;
 use crate::upstream::Upstream;
+use crate::upstream::verdict::Mismatch;
 use siphasher::sip::SipHasher24;
 use wire::{Flags, MAX_NAME, Message, Name, Record, Section, Type};
 
@@ -34,15 +35,6 @@ const HABIT: u8 = 4;
 
 /// Time for which an upstream that changes letters gets none mixed.
 const MEMORY: Span = Span::from_secs(600);
-
-/// Mismatch that raises a suspicion against a reply that fits in all else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mismatch {
-    /// Another letter case.
-    LetterCase,
-    /// Another cookie, or none where one is expected.
-    Cookie,
-}
 
 /// The doubt about a question's replies over UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -90,6 +82,14 @@ impl Doubt {
         if !self.is_raised || self.server != server {
             let Doubt { queries, first, .. } = *self;
             *self = Doubt { is_raised: true, server, queries, first, ..Doubt::default() };
+        }
+    }
+
+    /// Records that the query at this place among the attempts is sent to compare its reply.
+    pub(super) fn begin_comparison(&mut self, place: u8) {
+        self.newest = place;
+        if self.first == 0 {
+            self.first = place;
         }
     }
 
@@ -153,7 +153,7 @@ impl Upstream {
         if doubt.compares {
             return self.compare(index, cx);
         }
-        self.move_to_tcp(index, server, Counter::TcpSuspicion, cx);
+        self.move_to_tcp(index, server, cx);
         true
     }
 
@@ -168,9 +168,16 @@ impl Upstream {
         message: &Message<'_>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> bool {
+        let attempt = self.outbound_queries[index].attempts[place];
+        if mismatch == Mismatch::Cookie {
+            self.outbound_queries[index].cookie_missing = true;
+            if self.servers.list[usize::from(attempt.server)].cookies.was_returned_lately(cx.now) {
+                self.suspect(index, attempt.server, cx);
+                return false;
+            }
+        }
         let digest = self.digest(message);
         let outbound = &mut self.outbound_queries[index];
-        let attempt = outbound.attempts[place];
         let doubt = &mut outbound.doubt;
         doubt.raise(attempt.server);
         doubt.by_case |= mismatch == Mismatch::LetterCase;
@@ -204,7 +211,7 @@ impl Upstream {
             let state = &self.servers.list[usize::from(server)];
             self.parameters.transport == Transport::Udp
                 && state.configured
-                && state.transport(false) == Transport::Udp
+                && state.transport(Transport::Udp) == Transport::Udp
                 && self.servers.group(outbound.forward_key()).contains(&server)
         };
         let has_room = queries < QUERIES && outbound.attempts().len() < ATTEMPTS;
@@ -214,30 +221,10 @@ impl Upstream {
         let outbound = &mut self.outbound_queries[index];
         outbound.doubt.queries += 1;
         outbound.doubt.compares = true;
-        outbound.over_stream = false;
+        outbound.form.transport = Transport::Udp;
         outbound.tries = outbound.tries.saturating_sub(1);
         self.send_to_compare(index, server, cx);
         true
-    }
-
-    /// Sends a query whose reply is compared. It has a socket of its own: the next query of anyone opens another one.
-    pub(super) fn send_to_compare(&mut self, index: Index, server: u16, cx: &mut Context<'_, impl Outbox>) {
-        let outbound = &mut self.outbound_queries[index];
-        outbound.doubt.newest = outbound.attempts_len;
-        if outbound.doubt.first == 0 {
-            outbound.doubt.first = outbound.attempts_len;
-        }
-        self.retire_current(server, cx.out);
-        self.send_to(index, server, cx);
-        self.retire_current(server, cx.out);
-    }
-
-    /// Retires the UDP link to a server that new queries take.
-    fn retire_current(&mut self, server: u16, out: &mut impl Outbox) {
-        let current = self.servers.list[usize::from(server)].current[Transport::Udp as usize];
-        if let Some(link) = current.and_then(|slot| self.links.link(slot)) {
-            self.retire(link, out);
-        }
     }
 
     /// Learns from a reply that counts, to a question that was in doubt.

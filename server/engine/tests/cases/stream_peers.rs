@@ -2,11 +2,10 @@
 //! one query at a time. No question may fail because of that.
 
 use crate::world::{
-    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, over, query, settings, with_forwarders,
+    Arrival, Delivery, Reply, Rng, SentQuery, Token, World, deliver, over, query, with_forwarders,
 };
 use engine::{Counter, Instant, Link, Settings, Span, Transport};
 use std::collections::HashMap;
-use wire::header::Flags;
 use wire::{Rcode, Type};
 
 /// Round trip of all upstreams here.
@@ -208,106 +207,4 @@ fn an_upstream_that_answers_one_query_at_a_time_gets_several_connections() {
     let late =
         world.answers.iter().filter(|answer| answer.at > Instant(0) + Span::from_millis(3_200)).count();
     assert_eq!(late, 0, "a backlog grew");
-}
-
-/// Settings with `transport = "auto"`.
-fn auto() -> Settings {
-    Settings {
-        upstream: engine::settings::UpstreamConfig {
-            transport: Transport::Udp,
-            auto: true,
-            ..over_tcp().upstream
-        },
-        ..settings()
-    }
-}
-
-/// Asks [`QUESTIONS`] questions, 5 ms apart: for 15 s.
-fn long_load(world: &mut World) -> Vec<Token> {
-    let question =
-        |number: u16| query(&format!("n{number}.example."), Type::A).network(u32::from(number)).id(number);
-    let tokens = (0..QUESTIONS)
-        .map(|number| world.ask_later(Span::from_millis(5 * u64::from(number)), &question(number)))
-        .collect();
-    world.run(Span::from_secs(20));
-    tokens
-}
-
-/// Queries over TCP among those so far.
-fn over_tcp_count(world: &World) -> usize {
-    world.asked.iter().filter(|asked| asked.transport == Transport::Tcp).count()
-}
-
-#[test]
-fn auto_asks_an_upstream_that_is_good_at_tcp_over_tcp() {
-    let mut world = World::sized(auto(), 4_096, 1);
-    world.set_replies(ROUND_TRIP, |_| Reply::default());
-    let tokens = long_load(&mut world);
-    assert_eq!(failures(&world, &tokens), 0);
-    assert_eq!((world.count(Counter::ChoseTcp), world.count(Counter::ChoseUdp)), (1, 0));
-    assert_eq!(world.asked.len(), usize::from(QUESTIONS));
-    // 5 s, then one in 16 until 64 were answered (5 s), then 63 in 64.
-    assert!((945..=1_025).contains(&(over_tcp_count(&world) - 64)), "{}", over_tcp_count(&world));
-    let last = &world.asked[world.asked.len() - 100..];
-    assert!(last.iter().filter(|asked| asked.transport == Transport::Udp).count() <= 2);
-    // It restarts: the questions on the connection go over UDP, and all later ones.
-    world.set_upstreams(|asked, _| match asked.transport {
-        Transport::Tcp => vec![closes(asked, Span::from_millis(1))],
-        _ => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
-    });
-    let before = world.asked.len();
-    let question = |number: u16| query(&format!("m{number}.example."), Type::A).network(9).id(number);
-    let tokens: Vec<_> = (0..20).map(|number| world.ask(&question(number))).collect();
-    world.run(Span::from_secs(1));
-    assert_eq!(failures(&world, &tokens), 0);
-    assert_eq!(world.asked.len() - before, 40);
-    assert_eq!(world.count(Counter::ChoseUdp), 1);
-}
-
-#[test]
-fn auto_leaves_an_upstream_that_is_bad_at_tcp_to_udp() {
-    type Bad = fn(&SentQuery, u32) -> Vec<Delivery>;
-    let peers: [(&str, Bad); 4] = [
-        ("refuses connections", |asked, _| vec![closes(asked, Span::from_millis(1))]),
-        ("drops SYNs", |_, _| vec![]),
-        ("stalls after ten answers", |asked, number| match number {
-            ..=10 => vec![deliver(asked, ROUND_TRIP, &Reply::default())],
-            _ => vec![],
-        }),
-        ("closes after one answer", |asked, number| match number {
-            1 => vec![deliver(asked, ROUND_TRIP, &Reply::default()), closes(asked, ROUND_TRIP)],
-            _ => vec![],
-        }),
-    ];
-    for (habit, bad) in peers {
-        let mut world = World::sized(auto(), 4_096, 1);
-        let mut connections = Connections::new();
-        world.set_upstreams(move |asked, _| {
-            if asked.transport == Transport::Udp {
-                return vec![deliver(asked, ROUND_TRIP, &Reply::default())];
-            }
-            let number = connections.entry(asked.link).or_default();
-            *number += 1;
-            bad(asked, *number)
-        });
-        let tokens = long_load(&mut world);
-        assert_eq!(failures(&world, &tokens), 0, "{habit}");
-        assert_eq!((world.count(Counter::ChoseTcp), world.count(Counter::ChoseUdp)), (0, 1), "{habit}");
-        // One loss ends the trial, and the next one comes a minute later.
-        assert!(over_tcp_count(&world) <= 20, "{habit}: {}", over_tcp_count(&world));
-    }
-}
-
-#[test]
-fn auto_moves_a_question_with_a_truncated_reply_to_tcp_as_udp_does() {
-    let mut world = World::new(auto());
-    world.set_upstreams(|asked, _| {
-        let flags = if asked.transport == Transport::Udp { Flags::TC } else { Flags(0) };
-        let reply = Reply { flags, ..Reply::default() };
-        vec![deliver(asked, ROUND_TRIP, &reply)]
-    });
-    let token = world.ask(&query("www.example.", Type::A));
-    world.run(Span::from_secs(1));
-    assert_eq!(world.answer_to(token).rcode(), Rcode::NOERROR);
-    assert_eq!(world.count(Counter::TcpTruncation), 1);
 }

@@ -160,7 +160,7 @@ fn finish_upstreams(
 ) {
     let (mut different, mut system_forwarders) = (HashSet::new(), None);
     let mut identified = HashMap::new();
-    let (listen, transport) = (config.server.listen.clone(), config.upstream.transport.first);
+    let (listen, transport) = (config.server.listen.clone(), config.upstream.transport);
     let via_nat64 = config.upstream.via_nat64;
     let mut finish = |key: &str, forwarders: &mut Forwarders| {
         if forwarders.system {

@@ -9,7 +9,7 @@ use super::address::{Network, prefix};
 use super::form::{Addresses, Boolean, FILE, List, Number, Text, Time, Words, networks, shown};
 use super::forwarder::Forwarders;
 use super::key::{Key, further, repeated, tables};
-use super::model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer, TransportChoice};
+use super::model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
 use super::port_range::PortRange;
 use super::record::{self, ConfiguredRecord};
 use super::values::{
@@ -100,12 +100,8 @@ tables! {
         /// Tries for one lookup in total, over all forwarders.
         "tries" tries: u8 = 3, Number(1..=TRIES as u64);
         /// Transport of upstream queries:
-        "transport" transport: TransportChoice = TransportChoice { first: Transport::Udp, auto: false }, Words(&[
-            ("udp", TransportChoice { first: Transport::Udp, auto: false }),
-            ("tcp", TransportChoice { first: Transport::Tcp, auto: false }),
-            ("tls", TransportChoice { first: Transport::Tls, auto: false }),
-            ("auto", TransportChoice { first: Transport::Udp, auto: true }),
-        ]);
+        "transport" transport: Transport = Transport::Udp,
+            Words(&[("udp", Transport::Udp), ("tcp", Transport::Tcp), ("tls", Transport::Tls)]);
         /// Trust anchors for forwarders with a name: a file of certificates (PEM), or `"system"` for those of the system.
         "tls-ca" tls_ca: AnchorSource = AnchorSource::System, Text {
             shape: "\"system\" | file", kind: "\"system\" or the path of a file", parse: anchors, show: shown_anchors,

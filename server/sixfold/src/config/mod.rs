@@ -63,7 +63,7 @@ pub use keys::{
     Filter, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
 };
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
-pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer, TransportChoice};
+pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
 pub use name::Name;
 pub use overrides::Overrides;
 pub use port_range::PortRange;

@@ -1,7 +1,6 @@
 //! Values of the configuration that have a type of their own. The tables and their keys are in `keys.rs`.
 
 use super::Name;
-use engine::settings::Transport;
 use std::path::PathBuf;
 
 /// How the kernel chooses the worker of a datagram.
@@ -20,15 +19,6 @@ pub enum Datapath {
     Sockets,
     /// As frames, past the kernel's network stack (AF_XDP). A build without the feature `xdp` refuses it.
     Xdp,
-}
-
-/// `upstream.transport`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransportChoice {
-    /// Transport of questions.
-    pub first: Transport,
-    /// True if TCP is used where it proves good; `first` is UDP then.
-    pub auto: bool,
 }
 
 /// `[filter] rpz-bad-records`: what a record of a response policy zone means that cannot be used.

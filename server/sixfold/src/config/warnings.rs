@@ -52,7 +52,7 @@ pub fn of_plain_dns(server: &Server, upstream: &Upstream) -> Vec<String> {
         ))
     });
     let is_plain = |address: &SocketAddr| {
-        upstream.transport.first != Transport::Tls && !upstream.identities.contains_key(address)
+        upstream.transport != Transport::Tls && !upstream.identities.contains_key(address)
     };
     let forwarders: BTreeSet<SocketAddr> =
         upstream.all_forwarders().filter(|address| is_plain(address)).collect();

@@ -62,7 +62,7 @@ impl View {
         let first = |age| sample_before(&samples, &start, now.at, age);
         let windows = [first(SHORT), first(LONG), &start].map(|first| Window::new(first, &now));
         let responding: Vec<_> = statuses.iter().flatten().collect();
-        let upstreams = status::of_workers(&responding, config.upstream.transport.first);
+        let upstreams = status::of_workers(&responding, config.upstream.transport);
         let state = status::state(server.out_of_service(), &statuses);
         let (reasons, reloads) = (reasons::found(&windows), server.reloads.history.last());
         let certificate = Certificate::of(&config);

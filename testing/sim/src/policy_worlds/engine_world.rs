@@ -299,7 +299,6 @@ fn settings(world: &World) -> Settings {
             timeout: Span::from_secs(1),
             tries: 1,
             transport: Transport::Udp,
-            auto: false,
             tls: Vec::new(),
             mix_case: true,
         },
