@@ -39,6 +39,7 @@ pub mod quic;
 mod requests;
 mod server_failure;
 mod shared;
+mod socket;
 mod stream_thread;
 mod streams;
 mod thread_context;

@@ -5,12 +5,13 @@ use crate::counters::Counter;
 use crate::https;
 use crate::limits::{BACKLOG, Limits, RECEIVE_BUFFER_OCTETS, SEND_BUFFER_OCTETS, USER_TIMEOUT};
 use crate::quic;
+use crate::socket::new_socket;
 use datapath::LATE_ADDRESS;
 use datapath::proxy_protocol::TrustedProxies;
 use datapath::remedy::{of_forbidden_port, of_missing_family, remedy};
 use engine::ClientTransport;
 use rustls::ServerConfig;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Socket, Type};
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -215,19 +216,6 @@ fn bind_one(address: SocketAddr, freebind: bool) -> io::Result<TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
-}
-
-/// A socket for this address, which is not bound yet.
-pub(crate) fn new_socket(address: SocketAddr, kind: Type, freebind: bool) -> io::Result<Socket> {
-    let protocol = if kind == Type::STREAM { Protocol::TCP } else { Protocol::UDP };
-    let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?; // So that [::]:53 and 0.0.0.0:53 can both be bound.
-    }
-    if freebind {
-        datapath::set_freebind(&socket, address)?;
-    }
-    Ok(socket)
 }
 
 /// Takes over a socket that listens already. Clients that wait in it stay there.

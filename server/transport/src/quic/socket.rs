@@ -3,10 +3,10 @@
 
 use crate::counters::Counter;
 use crate::limits;
-use crate::listen::new_socket;
 use crate::quic::error::Error;
 use crate::quic::settings::VERSION;
 use crate::shared::Shared;
+use crate::socket::new_socket;
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, ConnectionId, ConnectionIdGenerator, Runtime, TokioRuntime, UdpPoller};
 use quinn_proto::HashedConnectionIdGenerator;
