@@ -7,10 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 /// Circles that may stay, each with its reason. `cargo run -p sixfold-requirements -- circles` prints the circles that exist.
-#[rustfmt::skip]
-const ALLOWED: &[Allowed<'_>] = &[
-    ("server/wire", "message.rs walk.rs", "a parser and the message that it returns are one idea"),
-];
+const ALLOWED: &[Allowed<'_>] = &[];
 
 #[test]
 fn no_files_of_a_crate_import_each_other() {

@@ -192,7 +192,7 @@ fn ask_all_with(server: &Daemon, zone: &str, groups: u16, open: usize, between: 
         if number % 10 == 9 {
             between(number / 10);
             while take_answer(&client, &mut answered, Duration::from_millis(1)) {}
-            while usize::from(number) - answered.len() > open {
+            while usize::from(number) + 1 - answered.len() > open {
                 assert!(take_answer(&client, &mut answered, TIMEOUT), "{} of {number}", answered.len());
             }
         }
