@@ -97,7 +97,7 @@ pub(crate) const CORRECTION_TIME: Span = Span::from_millis(50);
 /// Time over which what clients send is averaged: two updates.
 pub(crate) const OFFERED_TIME: Span = Span::from_millis(20);
 
-/// What a worker that has emptied its queue gets at least, as a multiple of what it has read: it could have read more.
+/// Least rate of a worker that has emptied its queue, as a multiple of the rate at which it has read.
 pub(crate) const IDLE_GAIN: f64 = 1.25;
 
 /// Cost of a datagram that is read and dropped, as a part of that of a datagram that is answered: some 0.7 of 9 us.

@@ -1,4 +1,4 @@
-//! What every step gets: the time, the driver's output, the counters.
+//! The context of every step: the time, the driver's output, the counters.
 
 use crate::base::time::Instant;
 use crate::counters::Counters;

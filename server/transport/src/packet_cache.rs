@@ -40,7 +40,7 @@ pub struct PacketCacheRequest {
     replies: Sender<Reply>,
 }
 
-/// What the cache wants from a worker.
+/// Work that the cache wants from a worker.
 #[derive(Default)]
 struct Worker {
     /// Queries whose answers are to be asked for.

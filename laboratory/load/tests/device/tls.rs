@@ -63,7 +63,7 @@ pub fn trusting(ca: &Path) -> TlsOptions {
     TlsOptions { ca: Some(ca.to_owned()), name: Some("dns.test".into()), ..TlsOptions::default() }
 }
 
-/// What an outcome says of connections and handshakes.
+/// Connections and handshakes of an outcome.
 pub fn parts(outcome: &Outcome) -> (&Connections, &TlsConnections) {
     let connections = outcome.connections.as_ref().unwrap();
     (connections, connections.tls.as_ref().unwrap())

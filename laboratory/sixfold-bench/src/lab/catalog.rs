@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-/// What an experiment does.
+/// The description of an experiment.
 type Function = fn(&mut Context) -> Result<(), String>;
 
 /// An experiment.
@@ -22,7 +22,7 @@ pub struct Entry {
     pub run: Function,
     /// Authors, title and year of the paper.
     citation: String,
-    /// What `experiments.toml` says of it.
+    /// Its entry in `experiments.toml`.
     pub about: About,
 }
 

@@ -70,7 +70,7 @@ impl Observation {
         is_proven && (stands || rises || fills || has_overflowed)
     }
 
-    /// What was read since an earlier observation, stale datagrams as part of one.
+    /// Datagrams read since an earlier observation, stale ones as part of one.
     fn read_since(&self, earlier: &Observation) -> Mean {
         let seconds = seconds_of(self.at - earlier.at);
         let read = (self.datagrams.read - earlier.datagrams.read) as f64;
@@ -78,7 +78,7 @@ impl Observation {
         Mean { rate: (read - stale * (1.0 - STALE_COST)) / seconds, seconds }
     }
 
-    /// What clients sent since an earlier observation: what was dropped, and what got into the queue.
+    /// Datagrams that clients sent since an earlier observation: those dropped, and those that got into the queue.
     fn offered_since(&self, earlier: &Observation) -> Mean {
         let time = seconds_of(self.at - earlier.at);
         let dropped = f64::from(self.queue.drops.wrapping_sub(earlier.queue.drops)) / time;
@@ -182,9 +182,9 @@ impl Controller {
     }
 }
 
-/// What is known while networks are shed.
+/// State while networks are shed.
 struct Shedding {
-    /// What the worker can read.
+    /// Rate that the worker can read.
     capacity: Mean,
     offered: Mean,
     /// The observation at the latest update, and the one after the latest batch.
@@ -241,7 +241,7 @@ impl Shedding {
         self.rates(age)
     }
 
-    /// What may pass at an age of the queue. Older datagrams do not count, as they are dropped.
+    /// Rates at an age of the queue. Older datagrams do not count, as they are dropped.
     fn rates(&self, age: Span) -> Rates {
         let distance = seconds_of(QUEUE_TARGET) - seconds_of(age.min(LATE_AGE));
         let passing = self.capacity.rate * (1.0 + distance / seconds_of(CORRECTION_TIME));

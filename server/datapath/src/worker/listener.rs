@@ -165,7 +165,7 @@ fn strip_proxy_header<'d>(
     None
 }
 
-/// What the handling of an overload needs to know of the worker.
+/// Parts of the worker that the handling of an overload needs.
 pub(super) struct OverloadLimits<'w> {
     pub(super) counters: &'w Counters,
     pub(super) client_prefix: u8,

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use wire::header::{self, Flags};
 use wire::{Message, Type};
 
-/// What an engine remembers of the entries that it has given. They end with it.
+/// Memory of an engine for the entries that it has given. They end with it.
 pub(crate) struct PacketCacheSource {
     /// True if answers suit packet caches ([`Settings::treats_clients_alike`]).
     suits: bool,

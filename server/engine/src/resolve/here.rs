@@ -37,7 +37,7 @@ pub(crate) struct Here<'e> {
 }
 
 impl Here<'_> {
-    /// What goes before the stage of a pending query after a reply of an upstream. None: the reply counts.
+    /// Steps before the stage of a pending query after a reply of an upstream. None: the reply counts.
     #[inline]
     pub(crate) fn overrule(
         mut self,

@@ -21,7 +21,7 @@ use crate::trace::{RuleSource, Subject, TraceEvent};
 use core::net::Ipv6Addr;
 use wire::Type;
 
-/// What a reply is compared with the rules for.
+/// Subject for which a reply is compared with the rules.
 pub(crate) struct Compared<'o, 'm, 'a> {
     pub(crate) outcome: &'o Outcome<'m, 'a>,
     /// True if the reply is not cut off at an alias, so it says whether the A lookup follows.

@@ -65,7 +65,7 @@ pub(crate) enum Next<'r, 'm, 'a> {
     Failed(Option<PassReason>),
 }
 
-/// What the AAAA lookup leaves to the A lookup.
+/// Results of the AAAA lookup that the A lookup needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AskA {
     /// Reason for asking.

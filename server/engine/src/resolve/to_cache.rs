@@ -24,7 +24,7 @@ use crate::resolve::from_cache::{CacheParts, has_no_rule, write_usable};
 use crate::resolve::serve_stale;
 use wire::{Message, Section};
 
-/// What the pending queries of a question get.
+/// Outcome that the pending queries of a question get.
 pub(crate) enum Served {
     /// The outcome as it is.
     AsItIs,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use wire::Type;
 
 const MIB: u64 = 1 << 20;
-/// What the program that packages carry has of its own file in memory, at least. The program that is tested has more: most of it is not
+/// Octets of its own file that the program in packages has in memory, at least. The program that is tested has more: most of it is not
 /// optimized.
 const FILE: u64 = 5 * MIB;
 
