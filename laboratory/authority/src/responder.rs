@@ -105,11 +105,12 @@ impl Responder {
 
     /// Queues an answer that was not ready when its query came. It leaves with the next [`Responder::flush`] or turn.
     pub fn answer(&mut self, to: &Client, fill: impl FnOnce(&mut [u8]) -> usize) {
-        match self.answers.get_mut(usize::from(to.listener)) {
-            Some(answers) => {
-                answers.push(to, self.size, &self.counters, fill);
-            }
-            None => self.counters.add(Counter::SendFailed, 1),
+        let Some(answers) = self.answers.get_mut(usize::from(to.listener)) else {
+            return self.counters.add(Counter::SendFailed, 1);
+        };
+        if let Some(frame) = answers.frame(self.size, &self.counters) {
+            let length = fill(frame);
+            answers.push(to, length);
         }
     }
 
@@ -152,7 +153,10 @@ impl Responder {
             octets += together.len();
             let mut take = |message: &[u8]| {
                 messages += 1;
-                answers.push(&client, self.size, counters, |frame| respond(&client, message, frame));
+                if let Some(frame) = answers.frame(self.size, counters) {
+                    let length = respond(&client, message, frame);
+                    answers.push(&client, length);
+                }
             };
             if together.len() <= size {
                 take(together);

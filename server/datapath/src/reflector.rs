@@ -92,11 +92,11 @@ impl Reflector {
         let link = self.link(now, out);
         let Slot { length, question, .. } = &self.slots[slot];
         let question = &question[..usize::from(*length)];
-        out.ask(link, |frame| {
+        if let Some(frame) = out.query_frame(link) {
             frame[..question.len()].copy_from_slice(question);
             frame[..2].copy_from_slice(&(slot as u16).to_be_bytes());
-            question.len()
-        });
+            out.send_query(link, question.len());
+        }
     }
 }
 
@@ -126,13 +126,8 @@ impl Machine for Reflector {
             1 => {
                 slot.replies_left = 0;
                 self.waiting -= 1;
-                let id = slot.id;
-                let taken = out.answer(&slot.client, message.len(), |frame| {
-                    frame[..message.len()].copy_from_slice(message);
-                    frame[..2].copy_from_slice(&id);
-                    message.len()
-                });
-                self.answered += u64::from(taken);
+                message[..2].copy_from_slice(&slot.id);
+                self.answered += u64::from(out.answer(&slot.client, message));
             }
             _ => {
                 slot.replies_left -= 1;

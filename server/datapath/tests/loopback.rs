@@ -45,19 +45,15 @@ impl Machine for Probe {
         if message == DROPPED {
             return out.drop_query(from);
         }
-        let copy = |frame: &mut [u8]| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        };
         let Some((upstream, transport)) = self.upstream else {
-            out.answer(from, message.len(), copy);
+            out.answer(from, message);
             return;
         };
         let link = *self.link.get_or_insert(Link { slot: 3, generation: 7 });
         if !self.open {
             self.open = out.open(link, upstream, transport, 0x8765);
         }
-        self.pending += usize::from(out.ask(link, copy));
+        self.pending += usize::from(out.ask(link, message));
     }
 
     fn reply(&mut self, _: Instant, via: Link, message: &mut [u8], out: &mut impl Outbox) {
@@ -65,10 +61,7 @@ impl Machine for Probe {
         let client = self.clients[self.replies.len()];
         self.replies.push(message.to_vec());
         self.pending -= 1;
-        out.answer(&client, message.len(), |frame| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        });
+        out.answer(&client, message);
     }
 
     fn on_link_failure(&mut self, _: Instant, via: Link, _: Unreachable, out: &mut impl Outbox) {

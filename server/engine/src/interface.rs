@@ -203,20 +203,41 @@ impl Link {
     pub const NOWHERE: Link = Link { slot: u16::MAX, generation: 0 };
 }
 
-/// Output side of a driver, which a [`Machine`](crate::Machine) calls. A closure fills each frame: it gets a buffer, and returns the number of
-/// octets that it wrote.
+/// Output side of a driver, which a [`Machine`](crate::Machine) calls. It hands out a frame, the machine writes a message into it, and says
+/// how long the message is. Frames hold octets of older messages. The next call gives or sends the same frame: there is one at a time.
 pub trait Outbox {
-    /// Sends an answer to a client. The frame has at least `size` octets. If `fill` returns 0, nothing is sent. Returns false
-    /// if the datapath could not take the answer (the caller counts a drop).
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
+    /// A frame of at least `size` octets for an answer to a client. None: the datapath has none (the caller counts a drop).
+    fn answer_frame(&mut self, to: &Client, size: usize) -> Option<&mut [u8]>;
+
+    /// Sends the first `length` octets of the frame that was handed out for an answer to this client. With 0 octets the frame goes back, and
+    /// nothing is sent. Returns false if the datapath could not take the answer (the caller counts a drop).
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool;
+
+    /// Sends a copy of an answer to a client. Returns false if the datapath could not take it.
+    fn answer(&mut self, to: &Client, message: &[u8]) -> bool {
+        let Some(frame) = self.answer_frame(to, message.len()) else { return false };
+        frame[..message.len()].copy_from_slice(message);
+        self.send_answer(to, message.len())
+    }
 
     /// Ends the query of a client on a stream without an answer: its place in the connection is free again. A datagram leaves nothing that
     /// would have to end.
     fn drop_query(&mut self, _from: &Client) {}
 
-    /// Sends a query to an upstream over an open link. The frame has at least 512 octets. On a TCP or TLS link, the datapath adds the two
-    /// octets of length. Returns false if the datapath could not take the query, which then counts as lost.
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool;
+    /// A frame of at least 512 octets for a query over an open link. None: the datapath cannot take a query for it now, which then counts as
+    /// lost.
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]>;
+
+    /// Sends the first `length` octets of the frame that was handed out for a query over this link. On a TCP or TLS link, the datapath adds
+    /// the two octets of length. Returns false if the datapath could not take the query, which then counts as lost.
+    fn send_query(&mut self, via: Link, length: usize) -> bool;
+
+    /// Sends a copy of a query of at most 512 octets over an open link. Returns false if the datapath could not take it.
+    fn ask(&mut self, via: Link, message: &[u8]) -> bool {
+        let Some(frame) = self.query_frame(via) else { return false };
+        frame[..message.len()].copy_from_slice(message);
+        self.send_query(via, message.len())
+    }
 
     /// Opens a link: a UDP socket bound to `port` (to another random port if this one is in use) and connected to `upstream`,
     /// or a TCP connection, which may not be established yet on return (until then, queries wait in the link's buffer). Returns

@@ -12,6 +12,7 @@ use crate::base::time::{Instant, Span};
 use crate::engine::Engine;
 use crate::explain::Policy;
 use crate::interface::{Client, Link, Outbox, Transport};
+use crate::limits::MESSAGE;
 use crate::machine::Machine;
 use crate::packet_cache::{PacketCacheReply, PacketCacheTask};
 use crate::trace::{Subject, TraceEvent, Unreachable};
@@ -73,6 +74,8 @@ struct Observation<O> {
     links: Vec<Option<ObservedLink>>,
     /// Settings for traces, until they may have changed.
     policy: Option<Arc<Policy>>,
+    /// The message that is being written.
+    frame: Box<[u8]>,
 }
 
 impl<O: Observer> ObservedEngine<O> {
@@ -101,7 +104,7 @@ impl<O: Observer> ObservedEngine<O> {
             for (link, upstream, transport) in engine.links() {
                 set(&mut links, link, upstream, transport);
             }
-            Box::new(Observation { observer, links, policy: None })
+            Box::new(Observation { observer, links, policy: None, frame: vec![0; MESSAGE].into() })
         });
     }
 }
@@ -194,7 +197,8 @@ impl<O: Observer> Observation<O> {
 
     /// An outbox that tells the observer of everything.
     fn outbox<'o, X: Outbox>(&'o mut self, at: Moment, out: &'o mut X) -> ObservedOutbox<'o, O, X> {
-        ObservedOutbox { observer: &mut self.observer, links: &mut self.links, at, out }
+        let Observation { observer, links, frame, .. } = self;
+        ObservedOutbox { observer, links, frame, at, out }
     }
 }
 
@@ -249,10 +253,12 @@ impl<O: Observer> Machine for ObservedEngine<O> {
     }
 }
 
-/// The outbox of the driver, and the observer of everything that passes through it.
+/// The outbox of the driver, and the observer of everything that passes through it. Messages are written into a frame of its own, so that
+/// the observer can read them.
 struct ObservedOutbox<'o, O, X> {
     observer: &'o mut O,
     links: &'o mut Vec<Option<ObservedLink>>,
+    frame: &'o mut [u8],
     at: Moment,
     out: &'o mut X,
 }
@@ -272,31 +278,37 @@ impl<O, X: Outbox> ObservedOutbox<'_, O, X> {
 }
 
 impl<O: Observer, X: Outbox> Outbox for ObservedOutbox<'_, O, X> {
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let (observer, at) = (&mut *self.observer, self.at);
-        self.out.answer(to, size, |frame| {
-            let length = fill(frame);
-            if length > 0 {
-                observer.answer(at, to, &frame[..length]);
-            }
-            length
-        })
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
+        self.frame.get_mut(..size)
+    }
+
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool {
+        let Some(frame) = self.out.answer_frame(to, length) else { return false };
+        let message = &self.frame[..length];
+        frame[..length].copy_from_slice(message);
+        if length > 0 {
+            self.observer.answer(self.at, to, message);
+        }
+        self.out.send_answer(to, length)
     }
 
     fn drop_query(&mut self, from: &Client) {
         self.out.drop_query(from);
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        Some(self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
         let link = self.link(via);
-        let (observer, at) = (&mut *self.observer, self.at);
-        self.out.ask(via, |frame| {
-            let length = fill(frame);
-            if let Some(link) = link {
-                observer.ask(at, &link, &frame[..length]);
-            }
-            length
-        })
+        let Some(frame) = self.out.query_frame(via) else { return false };
+        let message = &self.frame[..length];
+        frame[..length].copy_from_slice(message);
+        if let Some(link) = link {
+            self.observer.ask(self.at, &link, message);
+        }
+        self.out.send_query(via, length)
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {

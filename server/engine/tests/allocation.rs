@@ -84,15 +84,24 @@ impl Frames {
 }
 
 impl Outbox for Frames {
-    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        self.answer_len = fill(&mut self.answer[..size]);
-        self.answers += usize::from(self.answer_len > 0);
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
+        Some(&mut self.answer[..size])
+    }
+
+    fn send_answer(&mut self, _: &Client, length: usize) -> bool {
+        self.answer_len = length;
+        self.answers += usize::from(length > 0);
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let (link, frame, len) = &mut self.asked[self.asked_len];
-        (*link, *len) = (via, fill(frame));
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]> {
+        let (link, frame, _) = &mut self.asked[self.asked_len];
+        *link = via;
+        Some(frame)
+    }
+
+    fn send_query(&mut self, _: Link, length: usize) -> bool {
+        self.asked[self.asked_len].2 = length;
         self.asked_len += 1;
         true
     }

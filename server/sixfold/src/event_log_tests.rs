@@ -170,10 +170,16 @@ fn refuse(events: &mut Events, seconds: u64, clients: &[(Ipv6Addr, u32)]) -> Vec
     use engine::{Client, Machine};
     struct Nowhere;
     impl engine::Outbox for Nowhere {
-        fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-            true
+        fn answer_frame(&mut self, _: &Client, _: usize) -> Option<&mut [u8]> {
+            None
         }
-        fn ask(&mut self, _: engine::Link, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        fn send_answer(&mut self, _: &Client, _: usize) -> bool {
+            false
+        }
+        fn query_frame(&mut self, _: engine::Link) -> Option<&mut [u8]> {
+            None
+        }
+        fn send_query(&mut self, _: engine::Link, _: usize) -> bool {
             false
         }
         fn open(&mut self, _: engine::Link, _: SocketAddr, _: engine::Transport, _: u16) -> bool {

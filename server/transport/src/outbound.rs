@@ -24,10 +24,7 @@ impl Outbound {
         let new = || Box::new(Queue { encoder: Encoder::new(WRITE_QUEUE_OCTETS), passed: 0, blocked: None });
         let queue = self.0.get_or_insert_with(new);
         queue.passed += 2 + message.len();
-        queue.encoder.push(message.len(), |room| {
-            room.copy_from_slice(message);
-            message.len()
-        })
+        queue.encoder.add(message)
     }
 
     /// The octets that wait to be written.

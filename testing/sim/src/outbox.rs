@@ -83,6 +83,8 @@ pub struct SimOutbox {
     pub figures: Figures,
     /// Upstreams that have returned a question in another letter case.
     pub changes_letters: HashSet<SocketAddr>,
+    /// The message that is being written.
+    frame: Vec<u8>,
 }
 
 /// Counts that show whether IDs, ports and letter case are random.
@@ -126,10 +128,15 @@ impl SimOutbox {
 }
 
 impl Outbox for SimOutbox {
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
         // The frame is filled with a pattern, so that a gap in the answer shows.
-        let mut frame = vec![0xa5; size];
-        let length = fill(&mut frame);
+        self.frame = vec![0xa5; size];
+        Some(&mut self.frame)
+    }
+
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool {
+        let mut frame = std::mem::take(&mut self.frame);
+        let size = frame.len();
         if length == 0 {
             self.answers.push(SentAnswer { to: *to, bytes: frame, is_withheld: true });
             return true;
@@ -142,9 +149,13 @@ impl Outbox for SimOutbox {
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let mut bytes = vec![0xa5; 512];
-        let length = fill(&mut bytes);
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        self.frame = vec![0xa5; 512];
+        Some(&mut self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
+        let mut bytes = std::mem::take(&mut self.frame);
         bytes.truncate(length);
         let now = self.now;
         let Some(opened) = self.links.get_mut(&via) else {

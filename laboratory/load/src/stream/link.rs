@@ -91,8 +91,5 @@ impl Link {
 
 /// Queues a query with its length. Returns false if there is no room.
 pub fn push(encoder: &mut Encoder, query: &[u8]) -> bool {
-    encoder.push(query.len(), |out| {
-        out.copy_from_slice(query);
-        query.len()
-    })
+    encoder.add(query)
 }

@@ -101,11 +101,9 @@ fn frame(query: &[u8], count: u64) -> u64 {
     let (mut encoder, mut decoder) = (Encoder::new(PENDING_OCTETS), Decoder::new());
     let mut octets = 0;
     for _ in 0..count {
-        let taken = encoder.push(black_box(512), |room| {
-            room[..query.len()].copy_from_slice(query);
-            query.len()
-        });
-        assert!(taken, "the encoder is empty each time");
+        let room = encoder.frame(black_box(512)).expect("the encoder is empty each time");
+        room[..query.len()].copy_from_slice(query);
+        encoder.push(query.len());
         let mut stream = encoder.pending();
         octets += decoder.next(&mut stream).map_or(0, <[u8]>::len);
         encoder.advance(2 + query.len());

@@ -82,18 +82,24 @@ impl MemoryOutbox {
 }
 
 impl Outbox for MemoryOutbox {
-    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let length = fill(&mut self.frame[..size]);
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
+        Some(&mut self.frame[..size])
+    }
+
+    fn send_answer(&mut self, _: &Client, length: usize) -> bool {
         if !self.check || names::check_synthesized(&self.frame[..length]).is_some() {
             self.answers += 1;
         }
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let Some(asked) = self.asked.get_mut(self.count) else { return false };
-        fill(&mut asked.message);
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]> {
+        let asked = self.asked.get_mut(self.count)?;
         asked.via = via;
+        Some(&mut asked.message)
+    }
+
+    fn send_query(&mut self, _: Link, _: usize) -> bool {
         self.count += 1;
         true
     }

@@ -66,26 +66,26 @@ impl ResponseBatch {
         }
     }
 
-    /// Queues an answer. Sends a full queue first.
+    /// Returns the frame for the next answer, of at most `size` octets; none if the answers of this listener are shorter. Sends a full queue
+    /// first.
     #[inline]
-    pub fn push(
-        &mut self,
-        to: &Client,
-        size: usize,
-        counters: &Counters,
-        fill: impl FnOnce(&mut [u8]) -> usize,
-    ) -> bool {
+    pub fn frame(&mut self, size: usize, counters: &Counters) -> Option<&mut [u8]> {
         if size > self.stride {
             counters.add(Counter::AnswerOversize, 1);
-            return false;
+            return None;
         }
         // `octets` has room for BATCH messages of the greatest length. Short messages are sent when their octets are used up.
         if self.sort_keys.len() == self.clients.len() || self.next > (BATCH - 1) * self.stride {
             self.flush(counters);
         }
-        let slot = self.sort_keys.len();
-        let length = fill(self.octets.range_mut(self.next, self.stride)).min(self.stride);
+        Some(self.octets.range_mut(self.next, self.stride))
+    }
+
+    /// Queues the answer in the first `length` octets of the frame; none if they are 0.
+    #[inline]
+    pub fn push(&mut self, to: &Client, length: usize) {
         if length > 0 {
+            let (slot, length) = (self.sort_keys.len(), length.min(self.stride));
             self.clients[slot] = *to;
             self.starts[slot] = self.next as u32;
             self.lengths[slot] = length as u16;
@@ -93,7 +93,6 @@ impl ResponseBatch {
             // Rounded up to cache lines, so that writing one message does not disturb another.
             self.next += length.next_multiple_of(CACHE_LINE);
         }
-        true
     }
 
     /// Sends the queued answers. Those for which the kernel has no room, or that cannot be sent, are dropped and counted.
@@ -111,7 +110,7 @@ impl ResponseBatch {
         }
         let (sort_keys, clients, ipv6) = (&self.sort_keys, &self.clients, self.ipv6);
         let client = |index: usize| &clients[usize::from(sort_keys[index] as u8)];
-        // SAFETY: each message lies in `octets`, which live as long as this object: `push` borrows a range of the stride at the
+        // SAFETY: each message lies in `octets`, which live as long as this object: `frame` borrows a range of the stride at the
         // message's offset, and a length is at most the stride.
         let _ = unsafe {
             self.batch.send(
@@ -171,10 +170,10 @@ mod tests {
     }
 
     fn push_answer(queue: &mut ResponseBatch, to: SocketAddr, message: &[u8]) -> bool {
-        queue.push(&Client::udp(to), message.len(), &Counters::default(), |frame| {
-            frame[..message.len()].copy_from_slice(message);
-            message.len()
-        })
+        let Some(frame) = queue.frame(message.len(), &Counters::default()) else { return false };
+        frame[..message.len()].copy_from_slice(message);
+        queue.push(&Client::udp(to), message.len());
+        true
     }
 
     #[test]
@@ -239,8 +238,7 @@ mod tests {
     fn an_answer_beyond_the_configured_size_is_refused_and_counted() {
         let counters = Counters::default();
         let mut queue = ResponseBatch::new(-1, false, 512, true);
-        let client = Client::udp("127.0.0.1:53".parse().unwrap());
-        assert!(!queue.push(&client, 4096, &counters, |_| unreachable!()));
+        assert!(queue.frame(4096, &counters).is_none());
         assert_eq!(counters.get(Counter::AnswerOversize), 1);
     }
 }

@@ -101,12 +101,12 @@ impl Encoder {
         Encoder { octets: Vec::new(), written: 0, end: 0, limit }
     }
 
-    /// Adds a message of at most `size` octets. `fill` writes it into a buffer and returns its length. Returns false if there
-    /// is no room now: `fill` was then not called.
-    pub fn push(&mut self, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    /// Returns a frame for a message of `size` octets; none if there is no room now.
+    #[inline]
+    pub fn frame(&mut self, size: usize) -> Option<&mut [u8]> {
         let size = size.min(MESSAGE);
         if self.pending().len() + 2 + size > self.limit {
-            return false;
+            return None;
         }
         if self.end + 2 + size > self.limit {
             self.octets.copy_within(self.written..self.end, 0);
@@ -118,9 +118,22 @@ impl Encoder {
             self.octets.resize(room, 0);
         }
         let body = self.end + 2;
-        let length = fill(&mut self.octets[body..body + size]).min(size);
+        Some(&mut self.octets[body..body + size])
+    }
+
+    /// Adds the message in the first `length` octets of the frame that was returned last.
+    #[inline]
+    pub fn push(&mut self, length: usize) {
+        let body = self.end + 2;
         self.octets[self.end..body].copy_from_slice(&(length as u16).to_be_bytes());
         self.end = body + length;
+    }
+
+    /// Adds a copy of a message. Returns false if there is no room now.
+    pub fn add(&mut self, message: &[u8]) -> bool {
+        let Some(frame) = self.frame(message.len()) else { return false };
+        frame.copy_from_slice(message);
+        self.push(message.len());
         true
     }
 
@@ -211,16 +224,13 @@ mod tests {
             let mut stream = Vec::new();
             let mut writes = writes.iter().cycle();
             for message in &messages {
-                let push = |encoder: &mut Encoder| encoder.push(512, |room| {
-                    room[..message.len()].copy_from_slice(message);
-                    message.len()
-                });
-                if !push(&mut encoder) {
+                if encoder.frame(512).is_none() {
                     let whole = encoder.pending().to_vec();
                     stream.extend_from_slice(&whole);
                     encoder.advance(whole.len());
-                    prop_assert!(push(&mut encoder));
                 }
+                encoder.frame(512).unwrap()[..message.len()].copy_from_slice(message);
+                encoder.push(message.len());
                 let part = (*writes.next().unwrap()).min(encoder.pending().len());
                 stream.extend_from_slice(&encoder.pending()[..part]);
                 encoder.advance(part);
@@ -250,11 +260,14 @@ mod tests {
     #[test]
     fn a_full_encoder_refuses_and_recovers() {
         let mut encoder = Encoder::new(100);
-        assert!(encoder.push(40, |_| 40));
-        assert!(encoder.push(40, |_| 40));
-        assert!(!encoder.push(40, |_| unreachable!()));
+        for _ in 0..2 {
+            assert!(encoder.frame(40).is_some());
+            encoder.push(40);
+        }
+        assert!(encoder.frame(40).is_none());
         encoder.advance(42);
-        assert!(encoder.push(40, |_| 40));
+        assert!(encoder.frame(40).is_some());
+        encoder.push(40);
         assert_eq!(encoder.pending().len(), 84);
         encoder.clear();
         assert!(encoder.pending().is_empty());

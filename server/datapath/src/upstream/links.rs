@@ -210,38 +210,38 @@ impl Links {
         }
     }
 
+    /// Returns a frame for a query; none if the link is closed or its buffer is full. Sends a full queue of datagrams first.
     #[inline]
-    pub(crate) fn ask(
-        &mut self,
-        via: Link,
-        fill: impl FnOnce(&mut [u8]) -> usize,
-        counters: &Counters,
-    ) -> bool {
+    pub(crate) fn query_frame(&mut self, via: Link, counters: &Counters) -> Option<&mut [u8]> {
         if self.send_queue.is_full() {
             self.flush(counters);
         }
-        let Some(Some(entry)) = self.table.get_mut(usize::from(via.slot)) else {
-            counters.add(Counter::UpstreamClosed, 1);
-            return false;
+        let entry = match self.table.get_mut(usize::from(via.slot)) {
+            Some(Some(entry)) if entry.generation == via.generation => entry,
+            _ => {
+                counters.add(Counter::UpstreamClosed, 1);
+                return None;
+            }
         };
-        if entry.generation != via.generation {
-            counters.add(Counter::UpstreamClosed, 1);
-            return false;
+        let Some(tcp) = entry.socket.stream() else { return Some(self.send_queue.frame()) };
+        let frame = tcp.frame(QUESTION_OCTETS);
+        if frame.is_none() {
+            counters.add(Counter::UpstreamBufferFull, 1);
         }
-        match &mut entry.socket {
-            LinkSocket::Udp(udp) => self.send_queue.push(udp, fill),
-            LinkSocket::Tcp(tcp) => {
-                if !queue(tcp, fill, counters) {
-                    return false;
-                }
-                self.stream_queries += 1;
-            }
-            LinkSocket::Tls(tls) => {
-                if !queue(&mut tls.tcp, fill, counters) {
-                    return false;
-                }
-                self.stream_queries += 1;
-            }
+        frame
+    }
+
+    /// Queues the query in the first `length` octets of the frame. Returns false if there is no such link.
+    #[inline]
+    pub(crate) fn send_query(&mut self, via: Link, length: usize, counters: &Counters) -> bool {
+        let Some(Some(entry)) = self.table.get_mut(usize::from(via.slot)) else { return false };
+        if let LinkSocket::Udp(udp) = &mut entry.socket {
+            self.send_queue.push(udp, length);
+        } else if let Some(tcp) = entry.socket.stream() {
+            tcp.push(length);
+            self.stream_queries += 1;
+            counters.add(Counter::UpstreamPacketsOut, 1);
+            counters.add(Counter::UpstreamOctetsOut, length as u64);
         }
         if !entry.unsent {
             entry.unsent = true;
@@ -500,17 +500,4 @@ pub fn failure_reason(error: &io::Error) -> Unreachable {
         }
         _ => Unreachable::Failed,
     }
-}
-
-/// Queues a query for a connection. Returns false if its buffer is full.
-#[inline]
-fn queue(tcp: &mut TcpLink, fill: impl FnOnce(&mut [u8]) -> usize, counters: &Counters) -> bool {
-    let before = tcp.waiting();
-    if !tcp.push(QUESTION_OCTETS, fill) {
-        counters.add(Counter::UpstreamBufferFull, 1);
-        return false;
-    }
-    counters.add(Counter::UpstreamPacketsOut, 1);
-    counters.add(Counter::UpstreamOctetsOut, (tcp.waiting() - before - 2) as u64);
-    true
 }

@@ -104,17 +104,21 @@ impl UdpSendQueue {
         self.used = 0;
     }
 
-    /// Queues a query for a link. There must be room.
+    /// Returns the frame for the next query. There must be room.
     #[inline]
-    pub(crate) fn push(&mut self, link: &mut UdpLink, fill: impl FnOnce(&mut [u8]) -> usize) {
-        let index = self.used;
-        let length =
-            fill(self.octets.range_mut(index * QUESTION_OCTETS, QUESTION_OCTETS)).min(QUESTION_OCTETS);
+    pub(crate) fn frame(&mut self) -> &mut [u8] {
+        self.octets.range_mut(self.used * QUESTION_OCTETS, QUESTION_OCTETS)
+    }
+
+    /// Queues the query in the first `length` octets of the frame for a link; none if they are 0.
+    #[inline]
+    pub(crate) fn push(&mut self, link: &mut UdpLink, length: usize) {
         if length == 0 {
             return;
         }
+        let index = self.used;
         self.used += 1;
-        self.lengths[index] = length as u16;
+        self.lengths[index] = length.min(QUESTION_OCTETS) as u16;
         self.next[index] = NONE;
         if link.waiting.last == NONE {
             link.waiting.first = index as u16;
@@ -199,10 +203,8 @@ mod tests {
     }
 
     fn ask(send_queue: &mut UdpSendQueue, link: &mut UdpLink, octet: u8, length: usize) {
-        send_queue.push(link, |frame| {
-            frame[..length].fill(octet);
-            length
-        });
+        send_queue.frame()[..length].fill(octet);
+        send_queue.push(link, length);
     }
 
     #[test]

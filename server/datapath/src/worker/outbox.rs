@@ -6,7 +6,6 @@ use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 #[cfg(feature = "xdp")]
 use crate::worker::replies::Replies;
-use engine::limits::MESSAGE;
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,25 +29,36 @@ pub(super) struct SocketOutbox<S> {
 
 impl<S: StreamSink> Outbox for SocketOutbox<S> {
     #[inline]
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn answer_frame(&mut self, to: &Client, size: usize) -> Option<&mut [u8]> {
         self.answers += 1;
         if !to.transport.is_datagram() {
-            let length = fill(&mut self.stream_frame).min(MESSAGE);
+            return self.stream_frame.get_mut(..size);
+        }
+        let Some(response_batch) = self.response_batches.get_mut(usize::from(to.listener)) else {
+            self.counters.add(Counter::SendFailed, 1);
+            return None;
+        };
+        #[cfg(feature = "xdp")]
+        if let Some(route) = Route::of(to) {
+            return self.replies.frame(to, route, size, &self.counters, response_batch);
+        }
+        response_batch.frame(size, &self.counters)
+    }
+
+    #[inline]
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool {
+        if !to.transport.is_datagram() {
             let taken = self.sink.deliver(to, &self.stream_frame[..length]);
             self.counters.add(if taken { Counter::StreamAnswersOut } else { Counter::StreamGone }, 1);
             return taken;
         }
+        let response_batch = &mut self.response_batches[usize::from(to.listener)];
         #[cfg(feature = "xdp")]
-        if let Some(route) = Route::of(to) {
-            return self.replies.push(to, route, size, &self.counters, &mut self.response_batches, fill);
+        if Route::of(to).is_some() {
+            return self.replies.push(to, length, &self.counters, response_batch);
         }
-        match self.response_batches.get_mut(usize::from(to.listener)) {
-            Some(response_batches) => response_batches.push(to, size, &self.counters, fill),
-            None => {
-                self.counters.add(Counter::SendFailed, 1);
-                false
-            }
-        }
+        response_batch.push(to, length);
+        true
     }
 
     fn drop_query(&mut self, from: &Client) {
@@ -58,8 +68,13 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
     }
 
     #[inline]
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        self.links.ask(via, fill, &self.counters)
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]> {
+        self.links.query_frame(via, &self.counters)
+    }
+
+    #[inline]
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
+        self.links.send_query(via, length, &self.counters)
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {

@@ -7,7 +7,7 @@ use crate::listen::response_batch::ResponseBatch;
 use engine::Client;
 use std::sync::Arc;
 use xdp::limits::XDP_MESSAGE;
-use xdp::{Addresses, LONGEST_HEADERS, Origins, Queues, Route, Sender, write_headers};
+use xdp::{Addresses, LONGEST_HEADERS, Origins, Place, Queues, Route, Sender, write_headers};
 
 /// The queues through which a worker sends answers.
 #[derive(Default)]
@@ -18,6 +18,16 @@ pub(crate) struct Replies {
     pub(crate) origins: Arc<Origins>,
     /// State of the generator of IPv4 identifications. A seed from the system makes the first ones hard to guess.
     generator: u64,
+    /// The frame of the answer that is being written.
+    held: Option<Held>,
+}
+
+/// A frame of a queue, and where its answer goes.
+struct Held {
+    /// Index of the queue.
+    sender: usize,
+    place: Place,
+    addresses: Addresses,
 }
 
 impl Replies {
@@ -27,56 +37,72 @@ impl Replies {
             senders: std::mem::take(&mut queues.senders),
             origins: Arc::clone(&queues.origins),
             generator: getrandom::u64().unwrap_or_default(),
+            held: None,
         }
     }
 
-    /// Writes an answer and queues it. `size` is its greatest length. Returns false if the answer cannot be sent.
+    /// Returns a frame for an answer of at most `size` octets; none if there is none. `socket`: the queue of the listening socket.
     #[inline]
-    pub(crate) fn push(
-        &mut self,
+    pub(crate) fn frame<'f>(
+        &'f mut self,
         to: &Client,
         route: Route,
         size: usize,
         counters: &Counters,
-        otherwise: &mut [ResponseBatch],
-        fill: impl FnOnce(&mut [u8]) -> usize,
+        socket: &'f mut ResponseBatch,
+    ) -> Option<&'f mut [u8]> {
+        if let Some(Held { sender, place, .. }) = self.held.take() {
+            self.senders[sender].1.give_back(place);
+        }
+        self.held = self.hold(to, route, size);
+        let Some(Held { sender, place, addresses }) = &self.held else { return socket.frame(size, counters) };
+        Some(&mut self.senders[*sender].1.octets(place)[addresses.headers()..])
+    }
+
+    /// Takes a frame of the queue that leads to a client; none if the answer has to leave through the socket.
+    fn hold(&mut self, to: &Client, route: Route, size: usize) -> Option<Held> {
+        let addresses = self.addresses(to, route, usize::from(to.listener))?;
+        let sender = self.senders.iter().position(|(interface, _)| *interface == route.interface)?;
+        let senders = &mut self.senders[sender].1;
+        let place = senders.take()?;
+        if size > senders.octets(&place).len() - LONGEST_HEADERS {
+            senders.give_back(place);
+            return None;
+        }
+        Some(Held { sender, place, addresses })
+    }
+
+    /// Queues the answer in the first `length` octets of the frame. Returns false if it cannot be sent.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        to: &Client,
+        length: usize,
+        counters: &Counters,
+        socket: &mut ResponseBatch,
     ) -> bool {
-        let listener = usize::from(to.listener);
-        let Some(queue) = otherwise.get_mut(listener) else {
-            counters.add(Counter::SendFailed, 1);
-            return false;
-        };
-        let (Some(addresses), Some(&mtu)) =
-            (self.addresses(to, route, listener), self.origins.mtus.get(usize::from(route.interface)))
-        else {
-            return queue.push(to, size, counters, fill);
+        let Some(Held { sender, place, addresses }) = self.held.take() else {
+            socket.push(to, length);
+            return true;
         };
         let identification = self.identification();
-        let sender = self.senders.iter_mut().find(|(interface, _)| *interface == route.interface);
-        let Some((_, sender)) = sender else { return queue.push(to, size, counters, fill) };
-        let Some(place) = sender.take() else { return queue.push(to, size, counters, fill) };
-        let frame = sender.octets(&place);
-        let headers = addresses.headers();
-        if size > frame.len() - LONGEST_HEADERS {
-            sender.give_back(place);
-            return queue.push(to, size, counters, fill);
-        }
-        let message = &mut frame[headers..];
-        let length = fill(message).min(message.len());
-        let longest = XDP_MESSAGE.min(mtu.saturating_sub(LONGEST_HEADERS));
-        if length == 0 || length > longest {
+        let (interface, sender) = &mut self.senders[sender];
+        let end = addresses.headers() + length;
+        let frame = &mut sender.octets(&place)[..end];
+        let mtu = self.origins.mtus.get(usize::from(*interface)).copied().unwrap_or(0);
+        if length == 0 || length > XDP_MESSAGE.min(mtu.saturating_sub(LONGEST_HEADERS)) {
             // The socket sends longer answers in fragments.
-            let message = &frame[headers..headers + length];
-            let copy = |to: &mut [u8]| {
-                to[..length].copy_from_slice(message);
-                length
-            };
-            let is_sent = length == 0 || queue.push(to, length, counters, copy);
+            let copy = if length == 0 { None } else { socket.frame(length, counters) };
+            let is_sent = length == 0 || copy.is_some();
+            if let Some(copy) = copy {
+                copy[..length].copy_from_slice(&frame[addresses.headers()..]);
+                socket.push(to, length);
+            }
             sender.give_back(place);
             return is_sent;
         }
-        write_headers(&mut frame[..headers + length], &addresses, identification);
-        sender.queue(place, headers + length);
+        write_headers(frame, &addresses, identification);
+        sender.queue(place, end);
         counters.add(Counter::ClientPacketsOut, 1);
         counters.add(Counter::ClientOctetsOut, length as u64);
         true
@@ -120,7 +146,7 @@ mod tests {
         let client = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         client.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
         let socket = std::os::fd::AsRawFd::as_raw_fd(&listener.socket());
-        let mut queues = [ResponseBatch::new(socket, false, 1232, true)];
+        let mut queue = ResponseBatch::new(socket, false, 1232, true);
         let origins = Origins { interfaces: vec![([2; 6], 1)], mtus: vec![1500], ports: vec![53] };
         let mut replies = Replies { origins: Arc::new(origins), ..Replies::default() };
         let mut to = Client::udp(client.local_addr().unwrap());
@@ -128,12 +154,10 @@ mod tests {
         let counters = Counters::default();
         for interface in [0, 9] {
             let route = Route { interface, neighbour: [2; 6] };
-            let fill = |frame: &mut [u8]| {
-                frame[..3].copy_from_slice(b"yes");
-                3
-            };
-            assert!(replies.push(&to, route, 100, &counters, &mut queues, fill));
-            queues[0].flush(&counters);
+            let frame = replies.frame(&to, route, 100, &counters, &mut queue).unwrap();
+            frame[..3].copy_from_slice(b"yes");
+            assert!(replies.push(&to, 3, &counters, &mut queue));
+            queue.flush(&counters);
             let mut buffer = [0; 16];
             assert_eq!(client.recv(&mut buffer).unwrap(), 3);
         }

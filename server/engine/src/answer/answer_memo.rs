@@ -35,6 +35,18 @@ pub(crate) enum Composition {
     },
 }
 
+/// An answer that is composed from a reply.
+pub(crate) trait Compose {
+    /// The octets of the reply.
+    fn reply(&self) -> &[u8];
+
+    /// All that the answer depends on beside the reply; none if it depends on more.
+    fn composition(&self) -> Option<Composition>;
+
+    /// Writes the answer, and counts the addresses that are synthesized for it.
+    fn compose(&self, frame: &mut [u8], params: &ResponseParams<'_>) -> (Written, EmbeddingCounts);
+}
+
 /// Key of the kept answer: two requestors with equal keys and questions get the same records.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct AnswerKey {
@@ -98,25 +110,22 @@ impl AnswerMemo {
         core::mem::take(&mut self.copies)
     }
 
-    /// Writes an answer to a reply: a copy of the kept one, or a new one by `compose`. `composition`: none if the answer depends on
-    /// more than that.
+    /// Writes an answer to a reply: a copy of the kept one, or a new one.
     #[inline]
     pub fn write(
         &mut self,
-        reply: &[u8],
-        composition: impl FnOnce() -> Option<Composition>,
+        answer: &impl Compose,
         frame: &mut [u8],
         params: &ResponseParams<'_>,
-        compose: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> (Written, EmbeddingCounts),
     ) -> (Written, EmbeddingCounts) {
         if !self.active {
-            return compose(frame, params);
+            return answer.compose(frame, params);
         }
-        match composition() {
-            Some(composition) if reply.len() <= MESSAGE => {
-                self.write_shared(&AnswerKey::new(composition, params), reply, frame, params, compose)
+        match answer.composition() {
+            Some(composition) if answer.reply().len() <= MESSAGE => {
+                self.write_shared(&AnswerKey::new(composition, params), answer, frame, params)
             }
-            _ => compose(frame, params),
+            _ => answer.compose(frame, params),
         }
     }
 
@@ -124,18 +133,18 @@ impl AnswerMemo {
     fn write_shared(
         &mut self,
         key: &AnswerKey,
-        reply: &[u8],
+        answer: &impl Compose,
         frame: &mut [u8],
         params: &ResponseParams<'_>,
-        compose: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> (Written, EmbeddingCounts),
     ) -> (Written, EmbeddingCounts) {
+        let reply = answer.reply();
         if let Some(place) = self.find(key, reply, params) {
             self.copies += 1;
             return self.copy(place, frame, params);
         }
         let place = self.next;
         let (written, counts) =
-            compose(&mut self.frames[place], &ResponseParams { limit: MESSAGE, ..*params });
+            answer.compose(&mut self.frames[place], &ResponseParams { limit: MESSAGE, ..*params });
         let len = written.len - params.opt_octets(written.ede);
         let Ok(message) = Message::parse(&self.frames[place][..written.len]) else {
             debug_assert!(false, "an answer of our own does not parse");
@@ -215,6 +224,29 @@ mod tests {
     use crate::message::question::QueryFlags;
     use wire::Rcode;
 
+    /// An answer with one octet as its content.
+    struct OneOctet<'r>(&'r [u8], u8);
+
+    impl Compose for OneOctet<'_> {
+        fn reply(&self) -> &[u8] {
+            self.0
+        }
+
+        fn composition(&self) -> Option<Composition> {
+            Some(Composition::Forward { trusted: true, filter: false })
+        }
+
+        fn compose(&self, frame: &mut [u8], _: &ResponseParams<'_>) -> (Written, EmbeddingCounts) {
+            let place = wire::HEADER + QUESTION.len();
+            frame[..wire::HEADER].fill(0);
+            header::set_qdcount(frame, 1);
+            frame[wire::HEADER..place].copy_from_slice(QUESTION);
+            frame[place] = self.1;
+            let written = Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None };
+            (written, EmbeddingCounts::default())
+        }
+    }
+
     /// `a.` AAAA IN.
     const QUESTION: &[u8] = b"\x01a\x00\x00\x1c\x00\x01";
 
@@ -222,18 +254,9 @@ mod tests {
     /// gets.
     fn serve(answers: &mut AnswerMemo, reply: &[u8], octet: u8) -> u8 {
         let params = unlimited_params(QueryFlags::default(), QUESTION);
-        let place = wire::HEADER + QUESTION.len();
         let mut frame = [0; 64];
-        let composition = || Some(Composition::Forward { trusted: true, filter: false });
-        answers.write(reply, composition, &mut frame, &params, |frame, _| {
-            frame[..wire::HEADER].fill(0);
-            header::set_qdcount(frame, 1);
-            frame[wire::HEADER..place].copy_from_slice(QUESTION);
-            frame[place] = octet;
-            let written = Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None };
-            (written, EmbeddingCounts::default())
-        });
-        frame[place]
+        answers.write(&OneOctet(reply, octet), &mut frame, &params);
+        frame[wire::HEADER + QUESTION.len()]
     }
 
     #[test]

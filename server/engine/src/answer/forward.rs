@@ -1,10 +1,11 @@
 //! Forwarding of an upstream reply to a client: its records unchanged, with a new header and a new OPT record (RFC 6147 section
 //! 5.3.3).
 
-use crate::answer::answer_memo::Composition;
+use crate::answer::answer_memo::{Compose, Composition};
 use crate::answer::builder::{ResponseBuilder, Written, append_opt};
 use crate::answer::params::{DnssecFilter, ResponseParams};
 use crate::dns64::config::{Dns64, is_excluded};
+use crate::dns64::embed::EmbeddingCounts;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_forward, is_of_transaction};
 use wire::header::{self, Flags};
@@ -24,13 +25,23 @@ pub struct ForwardedReply<'m, 'a> {
     pub before: &'m [Vec<u8>],
 }
 
-impl ForwardedReply<'_, '_> {
-    /// All that the answer depends on beside the reply; none if earlier replies come first.
-    pub(crate) fn composition(&self) -> Option<Composition> {
+impl Compose for ForwardedReply<'_, '_> {
+    fn reply(&self) -> &[u8] {
+        self.message.bytes()
+    }
+
+    /// None if earlier replies come first.
+    fn composition(&self) -> Option<Composition> {
         let ForwardedReply { trusted, exclude, before, .. } = *self;
         before.is_empty().then_some(Composition::Forward { trusted, filter: exclude.is_some() })
     }
 
+    fn compose(&self, frame: &mut [u8], params: &ResponseParams<'_>) -> (Written, EmbeddingCounts) {
+        (forward(frame, params, self), EmbeddingCounts::default())
+    }
+}
+
+impl ForwardedReply<'_, '_> {
     /// True if a record of the answer section is forwarded.
     fn keeps(&self, record: &Record<'_>) -> bool {
         //= RFC 6147 section 5.1.4: requirements 8, 9

@@ -1,6 +1,6 @@
 //! Synthesis of a response: AAAA records from the A records of a reply (RFC 6147 sections 5.1.6 and 5.1.7).
 
-use crate::answer::answer_memo::Composition;
+use crate::answer::answer_memo::{Compose, Composition};
 use crate::answer::builder::{ResponseBuilder, Written};
 use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
@@ -29,11 +29,19 @@ pub struct SynthesisInput<'m, 'a> {
     pub before: &'m [Vec<u8>],
 }
 
-impl SynthesisInput<'_, '_> {
-    /// All that the answer depends on beside the reply; none if earlier replies come first.
-    pub(crate) fn composition(&self) -> Option<Composition> {
+impl Compose for SynthesisInput<'_, '_> {
+    fn reply(&self) -> &[u8] {
+        self.message.bytes()
+    }
+
+    /// None if earlier replies come first.
+    fn composition(&self) -> Option<Composition> {
         let SynthesisInput { rules, negative_ttl, secure, before, .. } = *self;
         before.is_empty().then(|| Composition::Synthesis { negative_ttl, secure, rules: rules.set() })
+    }
+
+    fn compose(&self, frame: &mut [u8], params: &ResponseParams<'_>) -> (Written, EmbeddingCounts) {
+        synthesize(frame, params, self)
     }
 }
 

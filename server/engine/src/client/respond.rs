@@ -61,31 +61,29 @@ pub(crate) fn send(
 ) {
     let Responder { rate_limiter, identity, .. } = responder;
     let Context { now, out, counters } = cx;
-    let mut written = None;
-    let mut decision = RateDecision::Within;
-    let sent = out.answer(client, params.limit, |frame| {
-        let mut done = write(frame, params);
+    let Some(frame) = out.answer_frame(client, params.limit) else {
+        return counters.count(Counter::DroppedAnswer);
+    };
+    let mut written = write(frame, params);
+    let decision = match rate_limiter {
         // Over TCP, and with a valid server cookie, the source address is proven, so the response floods no victim.
-        if let Some(rate_limiter) = rate_limiter
-            && client.transport.is_datagram()
-            && !params.has_valid_cookie()
+        Some(limiter) if client.transport.is_datagram() && !params.has_valid_cookie() => {
+            limiter.response(*now, client, params.question, written.rcode)
+        }
+        _ => RateDecision::Within,
+    };
+    match decision {
+        // Last of all, so that neither the cache nor the answers that are copied for other clients have these options.
+        RateDecision::Within
+            if params.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
         {
-            decision = rate_limiter.response(*now, client, params.question, done.rcode);
+            stream_options::append(frame, params, client.idle_timeout, identity, &mut written);
         }
-        match decision {
-            // Last of all, so that neither the cache nor the answers that are copied for other clients have these options.
-            RateDecision::Within
-                if params.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
-            {
-                stream_options::append(frame, params, client.idle_timeout, identity, &mut done);
-            }
-            RateDecision::Within => {}
-            RateDecision::Slip => done = write_truncated(frame, params),
-            RateDecision::Beyond => done.len = 0,
-        }
-        written = Some(done);
-        done.len
-    });
+        RateDecision::Within => {}
+        RateDecision::Slip => written = write_truncated(frame, params),
+        RateDecision::Beyond => written.len = 0,
+    }
+    let is_sent = out.send_answer(client, written.len);
     match decision {
         RateDecision::Within => {}
         RateDecision::Slip => {
@@ -97,17 +95,15 @@ pub(crate) fn send(
             return counters.count(Limit::DroppedResponseRate.counter());
         }
     }
-    match written {
-        Some(written) if sent => {
-            counters.count(response_counter(written.rcode));
-            if written.truncated {
-                counters.count(Counter::Truncated);
-            }
-            if let Some(code) = written.ede {
-                counters.count(Counter::of_extended_error(code));
-            }
-        }
-        _ => counters.count(Counter::DroppedAnswer),
+    if !is_sent {
+        return counters.count(Counter::DroppedAnswer);
+    }
+    counters.count(response_counter(written.rcode));
+    if written.truncated {
+        counters.count(Counter::Truncated);
+    }
+    if let Some(code) = written.ede {
+        counters.count(Counter::of_extended_error(code));
     }
 }
 
@@ -129,8 +125,9 @@ pub(crate) fn respond(
     let params = pending.params(responder.own_size);
     cx.counters.duration(cx.now - pending.arrived);
     cx.out.trace(Subject::PendingQuery(index), || TraceEvent::Responds);
-    send(responder, &pending.client, &params, cx, |frame, params| match &pending.policy_mark {
-        None => write(frame, params),
-        Some(mark) => mark.write(frame, params, write),
+    send(responder, &pending.client, &params, cx, |frame, params| {
+        let Some(mark) = &pending.policy_mark else { return write(frame, params) };
+        let written = write(frame, &mark.leave_room(params));
+        mark.add_to(frame, params, written)
     });
 }

@@ -11,6 +11,7 @@ use crate::explain::{
     Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
 };
 use crate::interface::{Client, Link, Outbox, Transport};
+use crate::limits::UDP_SIZE;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
 use crate::reasons::{NoDns64, PolicyAction};
@@ -41,6 +42,8 @@ pub struct Transcript {
     dns64: bool,
     /// The next AAAA reply comes without validation, and only shows if there is an answer.
     unchecked: bool,
+    /// The message that is being written.
+    frame: Vec<u8>,
 }
 
 /// The settings that an explanation refers to. They are a copy, and much smaller than all settings.
@@ -87,26 +90,28 @@ pub struct Listener<'l, O> {
 }
 
 impl<O: Outbox> Outbox for Listener<'_, O> {
-    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let mut message = vec![0; size];
-        let length = fill(&mut message);
-        message.truncate(length);
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
+        Some(self.transcript.frame(size))
+    }
+
+    fn send_answer(&mut self, _: &Client, length: usize) -> bool {
+        let message = self.transcript.frame[..length].to_vec();
         let after = self.now - self.transcript.started;
         self.transcript.explanation.answer = Some(Answer { message, after });
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let mut message = Vec::new();
-        let taken = self.out.ask(via, |frame| {
-            let length = fill(frame);
-            message.extend_from_slice(&frame[..length]);
-            length
-        });
-        if taken {
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        Some(self.transcript.frame(UDP_SIZE))
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
+        let message = self.transcript.frame[..length].to_vec();
+        let is_taken = self.out.ask(via, &message);
+        if is_taken {
             self.transcript.on_query(self.now, via, message);
         }
-        taken
+        is_taken
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
@@ -149,7 +154,13 @@ impl Transcript {
             aaaa_soa: None,
             dns64: false,
             unchecked: false,
+            frame: Vec::new(),
         }
+    }
+
+    fn frame(&mut self, size: usize) -> &mut [u8] {
+        self.frame.resize(size, 0);
+        &mut self.frame
     }
 
     /// Records a query that was sent to an upstream.

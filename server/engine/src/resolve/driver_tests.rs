@@ -46,15 +46,23 @@ fn settings() -> Settings {
 struct LastAnswer(Vec<u8>);
 
 impl Outbox for LastAnswer {
-    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
         self.0 = vec![0; size];
-        let length = fill(&mut self.0);
+        Some(&mut self.0)
+    }
+
+    fn send_answer(&mut self, _: &Client, length: usize) -> bool {
         self.0.truncate(length);
         true
     }
 
-    fn ask(&mut self, _: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        fill(&mut [0; 512]) > 0
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        self.0 = vec![0; 512];
+        Some(&mut self.0)
+    }
+
+    fn send_query(&mut self, _: Link, length: usize) -> bool {
+        length > 0
     }
 
     fn open(&mut self, _: Link, _: SocketAddr, _: Transport, _: u16) -> bool {

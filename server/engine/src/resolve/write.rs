@@ -2,7 +2,7 @@
 
 use crate::answer::answer_memo::AnswerMemo;
 use crate::answer::builder::{write_empty, write_failure, write_truncated, write_unfit};
-use crate::answer::forward::{ForwardedReply, forward};
+use crate::answer::forward::ForwardedReply;
 use crate::answer::params::{ResponseParams, unlimited_params};
 use crate::answer::synthesis::{SynthesisInput, synthesize, write_aliases};
 use crate::base::slab::Index;
@@ -116,19 +116,11 @@ impl Writer<'_> {
         if matches!(end, End::Evicted) {
             responder.rate_limiter = None;
         }
-        let mut forwarded =
-            |reply: (&Message<'_>, &Chain<'_>), exclude, frame: &mut [u8], params: &ResponseParams<'_>| {
-                let (message, chain) = reply;
-                let forwarded = ForwardedReply { message, chain, trusted: is_trusted, exclude, before };
-                let compose = |frame: &mut [u8], params: &ResponseParams<'_>| {
-                    (forward(frame, params, &forwarded), EmbeddingCounts::default())
-                };
-                answer_memo.write(message.bytes(), || forwarded.composition(), frame, params, compose).0
-            };
         respond(responder, pending_queries, pending, cx, |frame, params| match *end {
-            End::Reply(message, chain) => forwarded((message, chain), None, frame, params),
-            End::FilteredReply(message, chain) => {
-                forwarded((message, chain), Some(&settings.dns64), frame, params)
+            End::Reply(message, chain) | End::FilteredReply(message, chain) => {
+                let exclude = matches!(end, End::FilteredReply(..)).then_some(&settings.dns64);
+                let forwarded = ForwardedReply { message, chain, trusted: is_trusted, exclude, before };
+                answer_memo.write(&forwarded, frame, params).0
             }
             End::SpecialUse(answer) => answer.write(frame, params, asked, before),
             End::AliasesOnly => write_aliases(frame, params, before),
@@ -165,11 +157,9 @@ impl Writer<'_> {
         let copied = copy.and_then(|frame| synthesize_for_cache(frame, state, &input));
         let mut counts = EmbeddingCounts::default();
         respond(responder(settings, rate_limiter), pending_queries, pending, cx, |frame, params| {
-            let compose = |frame: &mut [u8], params: &ResponseParams<'_>| synthesize(frame, params, &input);
-            let composition = || input.composition();
-            let written = answer_memo.write(message.bytes(), composition, frame, params, compose);
-            counts = written.1;
-            written.0
+            let written;
+            (written, counts) = answer_memo.write(&input, frame, params);
+            written
         });
         count_synthesis(&mut pending_queries[pending], cx.counters, &counts);
         copied

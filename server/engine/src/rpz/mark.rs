@@ -36,22 +36,17 @@ impl PolicyMark {
         MARK.clone()
     }
 
-    /// Writes an answer, and the marks. The extended error has its room; the SOA record is left out if it does not fit.
+    /// Parameters of an answer that leaves room for the extended error. The SOA record has none, and is left out if it does not fit.
     #[cold]
-    pub(crate) fn write(
-        &self,
-        frame: &mut [u8],
-        params: &ResponseParams<'_>,
-        write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
-    ) -> Written {
+    pub(crate) fn leave_room<'q>(&self, params: &ResponseParams<'q>) -> ResponseParams<'q> {
         let room = params.opt_octets(Some(self.ede)) - params.opt_octets(None);
-        let written = write(frame, &ResponseParams { limit: params.limit - room, ..*params });
-        self.add_to(frame, params, written)
+        ResponseParams { limit: params.limit - room, ..*params }
     }
 
     /// Adds the marks to an answer whose last record is its OPT record. A failure is none of the rule, and has its own extended error.
     /// Synthesized addresses stay marked as such.
-    fn add_to(&self, frame: &mut [u8], params: &ResponseParams<'_>, written: Written) -> Written {
+    #[cold]
+    pub(crate) fn add_to(&self, frame: &mut [u8], params: &ResponseParams<'_>, written: Written) -> Written {
         if !matches!(written.rcode, Rcode::NOERROR | Rcode::NXDOMAIN) {
             return written;
         }

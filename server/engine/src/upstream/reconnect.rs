@@ -256,14 +256,22 @@ mod tests {
     use std::net::SocketAddr;
 
     /// A datapath that opens every link and sends nothing.
-    struct Silent;
+    struct Silent([u8; 512]);
 
     impl Outbox for Silent {
-        fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
-            true
+        fn answer_frame(&mut self, _: &Client, _: usize) -> Option<&mut [u8]> {
+            None
         }
 
-        fn ask(&mut self, _: Link, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+        fn send_answer(&mut self, _: &Client, _: usize) -> bool {
+            false
+        }
+
+        fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+            Some(&mut self.0)
+        }
+
+        fn send_query(&mut self, _: Link, _: usize) -> bool {
             true
         }
 
@@ -300,7 +308,7 @@ mod tests {
     }
 
     fn open(upstream: &mut Upstream, counters: &mut Counters) -> Link {
-        let cx = &mut Context { now: Instant(0), out: &mut Silent, counters };
+        let cx = &mut Context { now: Instant(0), out: &mut Silent([0; 512]), counters };
         upstream.open_link(0, Transport::Tcp, cx).unwrap()
     }
 
@@ -323,7 +331,7 @@ mod tests {
         let of_busy: Vec<_> = (0..9_000).map(|_| ask(&mut upstream, busy)).collect();
         let of_failing: Vec<_> = (0..10).map(|_| ask(&mut upstream, failing)).collect();
         for (link, questions) in [(failing, of_failing), (busy, of_busy)] {
-            let cx = &mut Context { now: Instant(1), out: &mut Silent, counters: &mut counters };
+            let cx = &mut Context { now: Instant(1), out: &mut Silent([0; 512]), counters: &mut counters };
             let mut failed = upstream.fail_link(link, Unreachable::Closed, cx).unwrap();
             let steps = failed.end;
             // The slot is that of another link at once.

@@ -234,7 +234,13 @@ impl Upstream {
             && !self.servers.list[server as usize].letter_case.is_lower(cx.now);
         let opt = edns.then_some(QueryOpt { own_size: self.parameters.udp_size, subnet, cookie });
         cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
-        let taken = cx.out.ask(link, |frame| write_query(outbound, id, with_case, opt, frame));
+        let taken = match cx.out.query_frame(link) {
+            Some(frame) => {
+                let length = write_query(outbound, id, with_case, opt, frame);
+                cx.out.send_query(link, length)
+            }
+            None => false,
+        };
         if !taken {
             if self.links.release(link) == Release::Close {
                 self.close(link, cx.out);

@@ -63,22 +63,24 @@ pub struct TestOutbox {
     pub no_answers: bool,
     /// Sending a query to an upstream fails.
     pub no_questions: bool,
+    /// The message that is being written.
+    frame: Vec<u8>,
 }
 
 impl Outbox for TestOutbox {
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if self.no_answers {
-            return false;
-        }
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
         // Old contents of a frame must not appear in an answer.
-        let mut frame = vec![0xa5; size];
-        let len = fill(&mut frame);
-        if len == 0 {
-            return true;
+        self.frame = vec![0xa5; size];
+        (!self.no_answers).then_some(&mut self.frame)
+    }
+
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool {
+        let mut frame = std::mem::take(&mut self.frame);
+        if length > 0 {
+            assert!((12..=frame.len()).contains(&length), "{length} octets in a frame of {}", frame.len());
+            frame.truncate(length);
+            self.answered.push((*to, frame));
         }
-        assert!(len >= 12 && len <= size, "an answer of {len} octets in a frame of {size}");
-        frame.truncate(len);
-        self.answered.push((*to, frame));
         true
     }
 
@@ -86,15 +88,17 @@ impl Outbox for TestOutbox {
         self.dropped.push(*from);
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]> {
+        assert!(self.links.contains_key(&via), "{via:?} is not open");
+        self.frame = vec![0xa5; 512];
+        (!self.no_questions).then_some(&mut self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
         let OpenLink { upstream, transport, port, .. } = self.links[&via];
-        if self.no_questions {
-            return false;
-        }
-        let mut frame = vec![0xa5; 512];
-        let len = fill(&mut frame);
-        frame.truncate(len);
-        self.asked.push(SentQuery { at: self.now, link: via, upstream, transport, port, bytes: frame });
+        let mut bytes = std::mem::take(&mut self.frame);
+        bytes.truncate(length);
+        self.asked.push(SentQuery { at: self.now, link: via, upstream, transport, port, bytes });
         true
     }
 

@@ -34,6 +34,8 @@ type EventSender = Sender<(Link, LinkEvent)>;
 /// The open links.
 struct Sockets {
     links: HashMap<Link, (Transport, Sender<Vec<u8>>)>,
+    /// The query that is being written.
+    frame: [u8; engine::limits::UDP_SIZE],
     tasks: JoinSet<()>,
     events: EventSender,
     /// The upstreams that are asked over TLS.
@@ -43,17 +45,21 @@ struct Sockets {
 }
 
 impl Outbox for Sockets {
-    fn answer(&mut self, _: &Client, _: usize, _: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn answer_frame(&mut self, _: &Client, _: usize) -> Option<&mut [u8]> {
         // The explainer keeps the answer.
+        None
+    }
+
+    fn send_answer(&mut self, _: &Client, _: usize) -> bool {
         false
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let Some((_, link)) = self.links.get(&via) else { return false };
-        let mut frame = vec![0; engine::limits::UDP_SIZE];
-        let length = fill(&mut frame);
-        frame.truncate(length);
-        link.try_send(frame).is_ok()
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        Some(&mut self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
+        self.links.get(&via).is_some_and(|(_, link)| link.try_send(self.frame[..length].to_vec()).is_ok())
     }
 
     fn open(&mut self, link: Link, upstream: SocketAddr, transport: Transport, port: u16) -> bool {
@@ -97,7 +103,8 @@ pub async fn run(
     timeout: Duration,
 ) -> Explanation {
     let (events, mut received) = channel(QUEUE);
-    let mut sockets = Sockets { links: HashMap::new(), tasks: JoinSet::new(), events, tls, sources };
+    let frame = [0; engine::limits::UDP_SIZE];
+    let mut sockets = Sockets { links: HashMap::new(), frame, tasks: JoinSet::new(), events, tls, sources };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
     explainer.begin(now(), &mut sockets);

@@ -18,6 +18,8 @@ pub struct FuzzOutbox {
     pub answers: Vec<(Client, Vec<u8>)>,
     /// Bits of the things to refuse: answers, queries, links, a second link.
     refused: u8,
+    /// The message that is being written.
+    frame: Vec<u8>,
 }
 
 impl FuzzOutbox {
@@ -28,14 +30,15 @@ impl FuzzOutbox {
 }
 
 impl Outbox for FuzzOutbox {
-    fn answer(&mut self, to: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        if self.refused & 1 != 0 {
-            return false;
-        }
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
         // The frame is filled with a pattern, so that a gap in the answer shows.
-        let mut frame = vec![0xa5; size];
-        let length = fill(&mut frame);
-        assert!(length == 0 || (12..=size).contains(&length), "{length} octets in a frame of {size}");
+        self.frame = vec![0xa5; size];
+        (self.refused & 1 == 0).then_some(&mut self.frame)
+    }
+
+    fn send_answer(&mut self, to: &Client, length: usize) -> bool {
+        let mut frame = std::mem::take(&mut self.frame);
+        assert!(length == 0 || (12..=frame.len()).contains(&length), "{length} octets of {}", frame.len());
         frame.truncate(length);
         if length > 0 {
             self.answers.push((*to, frame));
@@ -43,14 +46,15 @@ impl Outbox for FuzzOutbox {
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
+    fn query_frame(&mut self, via: Link) -> Option<&mut [u8]> {
         assert!(self.links.contains_key(&via), "a question over {via:?}, which is not open");
-        if self.refused & 2 != 0 {
-            return false;
-        }
-        let mut frame = vec![0xa5; FRAME];
-        let length = fill(&mut frame);
+        self.frame = vec![0xa5; FRAME];
+        (self.refused & 2 == 0).then_some(&mut self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
         assert!((12..=FRAME).contains(&length));
+        let mut frame = std::mem::take(&mut self.frame);
         frame.truncate(length);
         self.queries.push((via, frame));
         true

@@ -29,22 +29,28 @@ const REPLIES: usize = 60;
 struct Pending {
     queries: Vec<(Link, Vec<u8>)>,
     answers: Vec<Vec<u8>>,
+    /// The message that is being written.
+    frame: Vec<u8>,
 }
 
 impl Outbox for Pending {
-    fn answer(&mut self, _: &Client, size: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let mut frame = vec![0; size];
-        let length = fill(&mut frame);
-        frame.truncate(length);
-        self.answers.push(frame);
+    fn answer_frame(&mut self, _: &Client, size: usize) -> Option<&mut [u8]> {
+        self.frame.resize(size, 0);
+        Some(&mut self.frame)
+    }
+
+    fn send_answer(&mut self, _: &Client, length: usize) -> bool {
+        self.answers.push(self.frame[..length].to_vec());
         true
     }
 
-    fn ask(&mut self, via: Link, fill: impl FnOnce(&mut [u8]) -> usize) -> bool {
-        let mut frame = vec![0; 65_535];
-        let length = fill(&mut frame);
-        frame.truncate(length);
-        self.queries.push((via, frame));
+    fn query_frame(&mut self, _: Link) -> Option<&mut [u8]> {
+        self.frame.resize(65_535, 0);
+        Some(&mut self.frame)
+    }
+
+    fn send_query(&mut self, via: Link, length: usize) -> bool {
+        self.queries.push((via, self.frame[..length].to_vec()));
         true
     }
 
