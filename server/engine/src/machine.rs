@@ -4,6 +4,7 @@
 //! loop of `resolve/driver.rs`.
 
 use crate::answer::builder::write_empty;
+use crate::answer::params::ResponseParams;
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::client::rate_limit::RateDecision;
@@ -27,7 +28,7 @@ use crate::upstream::receive::Received;
 use crate::upstream::reconnect::{FailedLink, Reconnect};
 use crate::upstream::retry::{AttemptDeadline, NextAttempt};
 use wire::header::{self, Flags};
-use wire::{Class, EdeCode, Message, Rcode, lower_question};
+use wire::{Class, EdeCode, Message, Opcode, Rcode, lower_question};
 
 /// State machine that a driver calls with messages and the time: the DNS64 engine, or the reflector with which the benchmarks compare it. It
 /// sends messages through the driver's [`Outbox`].
@@ -125,11 +126,12 @@ impl Resolver {
         if rate == RateDecision::Beyond && !proven && header::arcount(bytes) == 0 {
             return query::note_limit(Limit::DroppedQueryRate, cx);
         }
-        // Parse. A malformed message goes on, as it may get FORMERR, and a response needs ID and flags only.
         let parsed = Message::parse(bytes);
-        let message = parsed.as_ref().ok();
+        let Ok(message) = &parsed else {
+            return self.answer_malformed(from, bytes, rate, cx);
+        };
         let options = query::read_options(&self.clients, &self.settings, message, from, cx);
-        let mut params = query::params(&self.settings, bytes, message, &options, from);
+        let params = query::params(&self.settings, message, &options, from);
         if rate != RateDecision::Within && !proven && params.has_valid_cookie() {
             // A valid cookie proves the source address: skip the anti-spoofing measures, but still apply the rate limit (RFC
             // 7873 section 5.2.5).
@@ -140,31 +142,61 @@ impl Resolver {
             let limit = query::over_rate(&self.settings, from, &params, rate, proven);
             return query::answer_limited(self.responder(), from, &params, limit, cx);
         }
-        // Reject at once, or resolve. A message with a cookie and no question is malformed to the parser, but has an answer (RFC
-        // 7873 section 5.4).
-        let alone = match message {
-            Some(_) => None,
-            None => query::cookie_alone(&self.clients, &self.settings, from, bytes, cx),
-        };
-        let rejected = match &alone {
-            Some((edns, cookie)) => {
-                Some((params.ask_cookie(*edns, cookie, from, self.settings.udp_size), None))
-            }
-            None if !self.settings.allow.contains(from.address) => {
-                Some(query::refuse(&mut self.clients, self.key, from, cx))
-            }
-            None => query::reject_reason(flags, &parsed, &options, cx),
-        };
-        match (rejected, &parsed) {
-            (Some((rcode, ede)), _) => {
-                cx.out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
-                send(self.responder(), from, &params, cx, |frame, params| {
-                    write_empty(frame, params, rcode, ede)
-                });
-            }
-            (None, Ok(message)) => self.classify(Query { from, message, params: &params }, cx),
-            (None, Err(_)) => {}
+        // Reject at once, or resolve.
+        if !self.settings.allow.contains(from.address) {
+            let reason = query::refuse(&mut self.clients, self.key, from, cx);
+            return self.reject(from, &params, reason, cx);
         }
+        match query::reject_reason(flags, message, &options, cx) {
+            Some(reason) => self.reject(from, &params, reason, cx),
+            None => self.answer(&Query { from, message, params: &params }, cx),
+        }
+    }
+
+    /// Answers a message that is no well-formed query. A response needs its ID and flags only. A message with a cookie and no question has an
+    /// answer of its own (RFC 7873 section 5.4).
+    #[cold]
+    fn answer_malformed(
+        &mut self,
+        from: &Client,
+        bytes: &[u8],
+        rate: RateDecision,
+        cx: &mut Context<'_, impl Outbox>,
+    ) {
+        let (own_size, is_proven) = (self.settings.udp_size, !from.transport.is_datagram());
+        let mut params = query::bare_params(bytes, from, own_size);
+        if rate != RateDecision::Within {
+            let limit = query::over_rate(&self.settings, from, &params, rate, is_proven);
+            return query::answer_limited(self.responder(), from, &params, limit, cx);
+        }
+        if !self.settings.allow.contains(from.address) {
+            let reason = query::refuse(&mut self.clients, self.key, from, cx);
+            return self.reject(from, &params, reason, cx);
+        }
+        let reason = match self.clients.cookie_alone(from, bytes, &self.settings.cookies, cx) {
+            Some((edns, cookie)) => {
+                let rcode = params.ask_cookie(edns, &cookie, from, own_size);
+                return self.reject(from, &params, (rcode, None), cx);
+            }
+            // Other operations have sections of their own kind (RFC 8490 section 5.4: no question at all).
+            None if header::flags(bytes).opcode() != Opcode::QUERY => Rcode::NOTIMP,
+            //= RFC 9619 section 4: requirement 51; another number of questions than one is malformed.
+            None => Rcode::FORMERR,
+        };
+        self.reject(from, &params, (reason, None), cx);
+    }
+
+    /// Answers a query that is not resolved.
+    #[cold]
+    fn reject(
+        &mut self,
+        from: &Client,
+        params: &ResponseParams<'_>,
+        (rcode, ede): (Rcode, Option<EdeCode>),
+        cx: &mut Context<'_, impl Outbox>,
+    ) {
+        cx.out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
+        send(self.responder(), from, params, cx, |frame, params| write_empty(frame, params, rcode, ede));
     }
 
     /// Limits and texts of the responses of this server.
@@ -172,14 +204,22 @@ impl Resolver {
         responder(&self.settings, &mut self.clients.rate_limiter)
     }
 
-    /// Answers a query for a special-use name; any other one begins its resolution.
-    fn classify(&mut self, query: Query<'_>, cx: &mut Context<'_, impl Outbox>) {
-        let Query { from, message, params } = query;
-        let (qname, qtype, class) = (message.qname(), message.qtype(), message.qclass());
-        let settings = &self.settings;
-        if class == Class::CH {
-            return query::answer_chaos(settings, &mut self.clients.rate_limiter, query, cx);
+    /// Answers a query about the server or for a special-use name; any other one begins its resolution.
+    fn answer(&mut self, query: &Query<'_>, cx: &mut Context<'_, impl Outbox>) {
+        match query.message.qclass() {
+            Class::CH => query::answer_chaos(&self.settings, &mut self.clients.rate_limiter, query, cx),
+            class if special_use::is_candidate(query.message.qname(), class) => {
+                self.answer_special_use(query, cx);
+            }
+            _ => self.begin_at(query, None, cx),
         }
+    }
+
+    #[cold]
+    fn answer_special_use(&mut self, query: &Query<'_>, cx: &mut Context<'_, impl Outbox>) {
+        let Query { from, message, params } = *query;
+        let (settings, qname) = (&self.settings, message.qname());
+        let (qtype, class) = (message.qtype(), message.qclass());
         match special_use::classify(settings.special_use(), from.address, qname, qtype, class) {
             SpecialUse::Ordinary => self.begin_at(query, None, cx),
             // A record of the configuration takes precedence over the zone of a special-use name.
@@ -205,8 +245,8 @@ impl Resolver {
     }
 
     /// Begins the resolution of a query: for the name asked, or for the name that this is an alias of (`alias`).
-    fn begin_at(&mut self, query: Query<'_>, alias: Option<Alias>, cx: &mut Context<'_, impl Outbox>) {
-        let Query { from, message, params } = query;
+    fn begin_at(&mut self, query: &Query<'_>, alias: Option<Alias>, cx: &mut Context<'_, impl Outbox>) {
+        let Query { from, message, params } = *query;
         let query_flags = QueryFlags::of_query(params.flags, params.edns.is_some_and(|edns| edns.dnssec_ok));
         let (stage, reason) = first_stage(&self.settings.dns64, from.address, message, query_flags);
         if let Some(reason) = reason {

@@ -16,10 +16,9 @@ use crate::resolve::write::responder;
 use crate::settings::{ClientSubnet, Settings};
 use crate::trace::{Subject, TraceEvent};
 use wire::header::{self, Flags};
-use wire::{EdeCode, Malformed, Message, Opcode, Rcode, Type, ede};
+use wire::{EdeCode, Message, Opcode, Rcode, Type, ede};
 
 /// A well-formed query, and how it is answered.
-#[derive(Clone, Copy)]
 pub(crate) struct Query<'q> {
     pub(crate) from: &'q Client,
     pub(crate) message: &'q Message<'q>,
@@ -37,13 +36,12 @@ pub(crate) struct QueryOptions {
 pub(crate) fn read_options(
     clients: &Clients,
     settings: &Settings,
-    message: Option<&Message<'_>>,
+    message: &Message<'_>,
     from: &Client,
     cx: &mut Context<'_, impl Outbox>,
 ) -> QueryOptions {
     let mut options = QueryOptions { subnet: Ok(None), cookie: Ok(None) };
-    let opt = message.and_then(Message::opt);
-    if let Some(opt) = opt.filter(|opt| opt.version() == 0) {
+    if let Some(opt) = message.opt().filter(|opt| opt.version() == 0) {
         if settings.client_subnet == ClientSubnet::Forward {
             options.subnet = Subnet::of_query(&opt);
         }
@@ -52,23 +50,21 @@ pub(crate) fn read_options(
     options
 }
 
-/// How a query is answered, as far as it can be read.
+/// How a query is answered.
 #[inline]
 pub(crate) fn params<'q>(
     settings: &Settings,
-    bytes: &[u8],
-    message: Option<&Message<'q>>,
+    message: &Message<'q>,
     options: &'q QueryOptions,
     from: &Client,
 ) -> ResponseParams<'q> {
     let own_size = settings.udp_size;
     let tells_identity = !settings.server_names.identity.is_empty();
-    let opt = message.and_then(Message::opt);
-    let edns = opt.map(|opt| ResponseParamsEdns::of_query(&opt, from.transport, tells_identity));
+    let edns = message.opt().map(|opt| ResponseParamsEdns::of_query(&opt, from.transport, tells_identity));
     ResponseParams {
-        id: header::id(bytes),
-        flags: header::flags(bytes),
-        question: message.map_or(&[], Message::question),
+        id: message.id(),
+        flags: message.flags(),
+        question: message.question(),
         edns,
         subnet: options.subnet.as_ref().map_or(None, Option::as_ref),
         scope: 0,
@@ -78,19 +74,19 @@ pub(crate) fn params<'q>(
     }
 }
 
-/// The cookie that a message without a question asks for, if the client may ask at all.
-#[cold]
-pub(crate) fn cookie_alone(
-    clients: &Clients,
-    settings: &Settings,
-    from: &Client,
-    message: &[u8],
-    cx: &mut Context<'_, impl Outbox>,
-) -> Option<(ResponseParamsEdns, Cookie)> {
-    if !settings.allow.contains(from.address) {
-        return None;
+/// How a message is answered of which only the header can be read.
+pub(crate) fn bare_params(bytes: &[u8], from: &Client, own_size: u16) -> ResponseParams<'static> {
+    ResponseParams {
+        id: header::id(bytes),
+        flags: header::flags(bytes),
+        question: &[],
+        edns: None,
+        subnet: None,
+        scope: 0,
+        cookie: None,
+        limit: answer_limit(from.transport, None, own_size),
+        own_size,
     }
-    clients.cookie_alone(from, message, &settings.cookies, cx)
 }
 
 /// The limit, with the reaction, for a query over the rate of the client's network. A client that is `proven` to be at its address is
@@ -158,23 +154,17 @@ pub(crate) fn refuse(
     (Rcode::REFUSED, Some(ede::PROHIBITED))
 }
 
-/// The RCODE, and perhaps the extended error, with which a query is answered at once; none if it is resolved. The client may ask.
+/// The RCODE, and perhaps the extended error, with which a well-formed query is answered at once; none if it is resolved. The client may ask.
 #[inline(always)]
 pub(crate) fn reject_reason(
     flags: Flags,
-    parsed: &Result<Message<'_>, Malformed>,
+    message: &Message<'_>,
     options: &QueryOptions,
     cx: &mut Context<'_, impl Outbox>,
 ) -> Option<(Rcode, Option<EdeCode>)> {
-    // First of all, as other operations have sections of their own kind (RFC 8490 section 5.4: no question at all).
     if flags.opcode() != Opcode::QUERY {
         return Some((Rcode::NOTIMP, None));
     }
-    let message = match parsed {
-        Ok(message) => message,
-        //= RFC 9619 section 4: requirement 51; another number of questions than one is malformed.
-        Err(_) => return Some((Rcode::FORMERR, None)),
-    };
     // RFC 6891 section 6.1.3.
     if message.opt().is_some_and(|opt| opt.version() > 0) {
         return Some((Rcode::BADVERS, None));
@@ -197,10 +187,10 @@ pub(crate) fn reject_reason(
 pub(crate) fn answer_chaos(
     settings: &Settings,
     rate_limiter: &mut RateLimiter,
-    query: Query<'_>,
+    query: &Query<'_>,
     cx: &mut Context<'_, impl Outbox>,
 ) {
-    let Query { from, message, params } = query;
+    let Query { from, message, params } = *query;
     let names = &settings.server_names;
     if names.knows(message) {
         let (zone, name) = (LocalZone::Server, message.qname());

@@ -9,6 +9,7 @@ use crate::client::rate_limit::{RateDecision, RateLimiter};
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::interface::{Client, ClientTransport, Outbox};
+use crate::local::server_names::ServerNames;
 use crate::message::stream_options::StreamOptions;
 use crate::reasons::Limit;
 use crate::trace::{Subject, TraceEvent};
@@ -18,8 +19,8 @@ use wire::Rcode;
 pub(crate) struct Responder<'e> {
     /// Rate limits that apply to the response, if any.
     pub(crate) rate_limiter: Option<&'e mut RateLimiter>,
-    /// The server's identity, for clients that ask for it.
-    pub(crate) identity: &'e [u8],
+    /// The server's names, with its identity for clients that ask for it.
+    pub(crate) names: &'e ServerNames,
     /// UDP payload size that the server advertises.
     pub(crate) own_size: u16,
 }
@@ -59,7 +60,7 @@ pub(crate) fn send(
     cx: &mut Context<'_, impl Outbox>,
     write: impl FnOnce(&mut [u8], &ResponseParams<'_>) -> Written,
 ) {
-    let Responder { rate_limiter, identity, .. } = responder;
+    let Responder { rate_limiter, names, .. } = responder;
     let Context { now, out, counters } = cx;
     let Some(frame) = out.answer_frame(client, params.limit) else {
         return counters.count(Counter::DroppedAnswer);
@@ -77,7 +78,7 @@ pub(crate) fn send(
         RateDecision::Within
             if params.edns.is_some_and(|edns| edns.stream_options != StreamOptions::NONE) =>
         {
-            stream_options::append(frame, params, client.idle_timeout, identity, &mut written);
+            stream_options::append(frame, params, client.idle_timeout, &names.identity, &mut written);
         }
         RateDecision::Within => {}
         RateDecision::Slip => written = write_truncated(frame, params),

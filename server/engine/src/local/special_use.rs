@@ -35,6 +35,24 @@ pub struct SpecialUseSettings<'s> {
     pub forward_zones: &'s [ForwardZone],
 }
 
+/// True for a name under a top-level domain that has special-use names. Few other names pass.
+#[inline]
+pub fn is_candidate(name: &[u8], class: Class) -> bool {
+    // The last four octets before the root tell nearly all names from special ones: one load and four comparisons are all they cost.
+    let Some(&[a, b, c, d, _]) = name.last_chunk() else { return false };
+    let top_level: &[u8] = match u32::from_be_bytes([a, b, c, d]) | SMALL {
+        END_OF_ARPA => ARPA,
+        END_OF_LOCALHOST => LOCALHOST,
+        END_OF_INVALID => INVALID,
+        END_OF_ONION => ONION,
+        _ => return false,
+    };
+    // The octets may belong to a longer label.
+    name.len() >= top_level.len()
+        && name[name.len() - top_level.len()..].eq_ignore_ascii_case(top_level)
+        && class == Class::IN
+}
+
 /// Classifies a name for a client: the name of its question, or the target of an alias. Local records of the name take precedence;
 /// the caller looks them up.
 #[inline]
@@ -45,26 +63,14 @@ pub fn classify<'s>(
     qtype: Type,
     class: Class,
 ) -> SpecialUse<'s> {
-    // The last four octets before the root tell nearly all names from special ones: one load and four comparisons are all they cost.
-    let Some(&[a, b, c, d, _]) = name.last_chunk() else { return SpecialUse::Ordinary };
-    let top_level: &[u8] = match u32::from_be_bytes([a, b, c, d]) | SMALL {
-        END_OF_ARPA => ARPA,
-        END_OF_LOCALHOST => LOCALHOST,
-        END_OF_INVALID => INVALID,
-        END_OF_ONION => ONION,
-        _ => return SpecialUse::Ordinary,
-    };
-    // The octets may belong to a longer label, which is told later.
-    let has_end =
-        name.len() >= top_level.len() && name[name.len() - top_level.len()..].eq_ignore_ascii_case(top_level);
-    if !has_end || class != Class::IN {
-        return SpecialUse::Ordinary;
+    match is_candidate(name, class) {
+        true => classify_candidate(settings, client, name, qtype),
+        false => SpecialUse::Ordinary,
     }
-    classify_special(settings, client, name, qtype)
 }
 
 #[cold]
-fn classify_special<'s>(
+fn classify_candidate<'s>(
     settings: SpecialUseSettings<'s>,
     client: Ipv6Addr,
     name: &[u8],

@@ -67,11 +67,7 @@ pub(crate) struct Writer<'e> {
 /// Limits and texts of the responses of this server.
 #[inline]
 pub(crate) fn responder<'e>(settings: &'e Settings, rate_limiter: &'e mut RateLimiter) -> Responder<'e> {
-    Responder {
-        rate_limiter: Some(rate_limiter),
-        identity: &settings.server_names.identity,
-        own_size: settings.udp_size,
-    }
+    Responder { rate_limiter: Some(rate_limiter), names: &settings.server_names, own_size: settings.udp_size }
 }
 
 impl Writer<'_> {
