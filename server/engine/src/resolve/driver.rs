@@ -180,7 +180,7 @@ impl Resolver {
     }
 
     /// The loop: as long as the current question of a pending query has its outcome here, takes the next step.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn drive(&mut self, pending: Index, progress: Progress, cx: &mut Context<'_, impl Outbox>) {
         if !matches!(progress, Progress::Waits | Progress::Ended) {
             self.take_steps(pending, progress, STEPS, cx);

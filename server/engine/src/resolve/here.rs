@@ -120,17 +120,27 @@ impl Here<'_> {
         }
     }
 
-    /// Applies the rules of response policy zones to the outcome of a pending query's current question.
-    #[inline]
+    /// Applies the rules of response policy zones to the outcome of a pending query's current question, if it is subject to them.
+    #[inline(always)]
     fn apply_to_reply(
         &mut self,
         pending: Index,
         compared: &Compared<'_, '_, '_>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<Progress> {
-        if !rpz::is_subject(self.settings, &self.clients.pending_queries[pending]) {
-            return None;
+        match rpz::is_subject(self.settings, &self.clients.pending_queries[pending]) {
+            true => self.apply_rules(pending, compared, cx),
+            false => None,
         }
+    }
+
+    #[inline(never)]
+    fn apply_rules(
+        &mut self,
+        pending: Index,
+        compared: &Compared<'_, '_, '_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
         let decided = rpz::of_reply(self.clients, self.settings, pending, compared, cx)?;
         self.apply(pending, &decided, cx)
     }
