@@ -80,3 +80,19 @@ pub(crate) fn cut(
     }
     Some(builder.finish())
 }
+
+/// Classifies the name of a pending query's current question, for the type that its client asks for.
+pub(crate) fn special_use_of<'s>(
+    settings: &'s Settings,
+    clients: &Clients,
+    pending: Index,
+) -> SpecialUse<'s> {
+    let (name, state) = (clients.current_question(pending).name, &clients.pending_queries[pending]);
+    // As for the name in a query: records of the configuration come first, blocks come later.
+    if !settings.local_data.is_empty() && settings.local_data.has_records(name) {
+        return SpecialUse::Ordinary;
+    }
+    // The client's own question is answered, from the AAAA lookup and from the A lookup alike.
+    let (qtype, class) = state.qtype_and_class();
+    special_use::classify(settings.special_use(), state.client.address, name, qtype, class)
+}

@@ -24,11 +24,11 @@ use crate::dns64::rules::Applicable;
 use crate::engine::Resolver;
 use crate::interface::Outbox;
 use crate::limits::{CLIENT_TIMEOUT, STEPS};
-use crate::local::special_use::{self, Alias, SpecialUse};
+use crate::local::special_use::Alias;
 use crate::message::cname_chain::Chain;
-use crate::message::question::{CurrentQuestion, QUESTION, Question};
+use crate::message::question::{CurrentQuestion, Question};
 use crate::message::reply::Outcome;
-use crate::reasons::{Limit, LocalZone, PassReason, Reaction};
+use crate::reasons::{Limit, PassReason, Reaction};
 use crate::resolve::admission;
 use crate::resolve::from_cache::{CacheLookup, CacheParts, Copying, NewQuery};
 use crate::resolve::here::Here;
@@ -40,7 +40,7 @@ use crate::resolve::write::{End, Writer, count_synthesis};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::OutboundQueryState;
 use crate::upstream::parked_replies::NOT_PARKED;
-use wire::{Message, Rcode, Type, ede};
+use wire::{Message, Rcode, ede};
 
 /// The end of a lookup.
 struct LookupEnd<'o, 'm, 'a> {
@@ -363,7 +363,7 @@ impl Resolver {
     ) -> Option<Progress> {
         let mut found = None;
         if self.clients.pending_queries[pending].chase != NONE {
-            found = self.look_in_special_use(pending, cx);
+            found = self.here().look_in_special_use(pending, cx);
         }
         if found.is_none() && !self.settings.local_data.is_empty() {
             found = self.here().look_in_local_data(pending, cx);
@@ -528,44 +528,6 @@ impl Resolver {
         match self.look_in_cache(pending, cx) {
             Some(progress) => progress,
             None => self.ask_upstream(pending, cx),
-        }
-    }
-
-    /// Answers a pending query whose CNAME chase has reached a special-use name (RFC 8880 section 7.1, RFC 6147 section 5.3.1,
-    /// RFC 6761), or continues with its alias target. The response consists of the aliases and the local answer. No upstream is ever
-    /// asked for such a name. None: it is an ordinary name.
-    fn look_in_special_use(&mut self, pending: Index, cx: &mut Context<'_, impl Outbox>) -> Option<Progress> {
-        let Resolver { clients, upstream, answer_memo, frames, .. } = self;
-        let settings = &self.settings;
-        let (name, state) = (clients.current_question(pending).name, &clients.pending_queries[pending]);
-        // As for the name in a query: records of the configuration come first, blocks come later.
-        if !settings.local_data.is_empty() && settings.local_data.has_records(name) {
-            return None;
-        }
-        // The client's own question is answered, from the AAAA lookup and from the A lookup alike.
-        let (qtype, class) = state.qtype_and_class();
-        match special_use::classify(settings.special_use(), state.client.address, name, qtype, class) {
-            SpecialUse::Ordinary => None,
-            SpecialUse::Local(answer) => {
-                let zone = answer.zone;
-                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::SpecialUse { zone, name });
-                cx.counters.count(zone.counter());
-                let writer = Writer { settings, clients, upstream, answer_memo };
-                writer.end(pending, &End::SpecialUse(&answer), cx);
-                Some(self.free(pending, cx))
-            }
-            SpecialUse::Alias(address) => {
-                let lookup = if state.stage == Stage::A { Type::A } else { qtype };
-                let question = CurrentQuestion { name, qtype: lookup, class };
-                let mut room = [0; QUESTION];
-                let Alias { reply, .. } = special_use::alias(question.question(&mut room), address)?;
-                cx.counters.count(LocalZone::Reverse.counter());
-                let alias = || TraceEvent::ReverseAlias { name, address };
-                cx.out.trace(Subject::PendingQuery(pending), alias);
-                let (mut frame, length) = (frames.take(), reply.len());
-                frame[..length].copy_from_slice(&reply);
-                Some(Progress::Found(Found { frame, length, origin: Origin::Alias }))
-            }
         }
     }
 

@@ -9,10 +9,11 @@ use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
 use crate::interface::Outbox;
+use crate::local::special_use::{self, Alias, LocalAnswer, SpecialUse};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
 use crate::message::reply::{Outcome, is_bogus};
-use crate::reasons::PolicyAction;
+use crate::reasons::{LocalZone, PolicyAction};
 use crate::resolve::progress::{Found, Progress};
 use crate::resolve::rpz::{self, Compared};
 use crate::resolve::steps::Origin;
@@ -80,6 +81,37 @@ impl Here<'_> {
             divert::cut(message, chain, place, question, frame)
         });
         Some(found.unwrap_or(Progress::Ends(End::Endless(NO_END))))
+    }
+
+    /// Finds what the configuration says of a special-use name that a CNAME chase has reached (RFC 8880 section 7.1, RFC 6147 section 5.3.1,
+    /// RFC 6761): the local answer, which ends the resolution, or another alias. No upstream is ever asked for such a name. None: it is an
+    /// ordinary name.
+    #[cold]
+    pub(crate) fn look_in_special_use(
+        mut self,
+        pending: Index,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        match divert::special_use_of(self.settings, self.clients, pending) {
+            SpecialUse::Ordinary => None,
+            SpecialUse::Local(LocalAnswer { zone, .. }) => {
+                let name = self.clients.current_question(pending).name;
+                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::SpecialUse { zone, name });
+                cx.counters.count(zone.counter());
+                Some(Progress::Ends(End::SpecialUse))
+            }
+            SpecialUse::Alias(address) => {
+                let found = self.write(pending, Origin::Alias, |_, question, frame| {
+                    let Alias { reply, .. } = special_use::alias(question, address)?;
+                    frame[..reply.len()].copy_from_slice(&reply);
+                    Some(reply.len())
+                })?;
+                let name = self.clients.current_question(pending).name;
+                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::ReverseAlias { name, address });
+                cx.counters.count(LocalZone::Reverse.counter());
+                Some(found)
+            }
+        }
     }
 
     /// Finds the reply to a pending query's current question in local data.

@@ -17,10 +17,11 @@ use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::EmbeddingCounts;
 use crate::interface::Outbox;
-use crate::local::special_use::LocalAnswer;
+use crate::local::special_use::SpecialUse;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::warrants_failover;
 use crate::reasons::CacheHit;
+use crate::resolve::divert;
 use crate::resolve::steps::Addresses;
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent, Untrusted};
@@ -36,7 +37,7 @@ pub(crate) enum End<'m, 'a> {
     /// The reply without its excluded AAAA records.
     FilteredReply(&'m Message<'a>, &'m Chain<'a>),
     /// The local answer for the special-use name to which the aliases have led.
-    SpecialUse(&'m LocalAnswer<'m>),
+    SpecialUse,
     /// The aliases alone: their target exists, but the negative answer for it did not come.
     AliasesOnly,
     /// No records.
@@ -105,6 +106,10 @@ impl Writer<'_> {
             }
             _ => {}
         }
+        let special_use = match end {
+            End::SpecialUse => divert::special_use_of(settings, clients, pending),
+            _ => SpecialUse::Ordinary,
+        };
         let Clients { pending_queries, rate_limiter, chases, .. } = clients;
         let chase = pending_queries[pending].chase;
         let (before, asked) = (replies(chases, chase), name_of(chases, chase));
@@ -118,7 +123,10 @@ impl Writer<'_> {
                 let forwarded = ForwardedReply { message, chain, trusted: is_trusted, exclude, before };
                 answer_memo.write(&forwarded, frame, params).0
             }
-            End::SpecialUse(answer) => answer.write(frame, params, asked, before),
+            End::SpecialUse => match &special_use {
+                SpecialUse::Local(answer) => answer.write(frame, params, asked, before),
+                SpecialUse::Ordinary | SpecialUse::Alias(_) => write_aliases(frame, params, before),
+            },
             End::AliasesOnly => write_aliases(frame, params, before),
             End::Empty(rcode, ede) => write_empty(frame, params, rcode, ede),
             End::Failed => {
