@@ -143,7 +143,7 @@ impl Resolver {
             return query::answer_limited(self.responder(), from, &params, limit, cx);
         }
         // Reject at once, or resolve.
-        if !self.settings.allow.contains(from.address) {
+        if !self.is_allowed(from) {
             let reason = query::refuse(&mut self.clients, self.key, from, cx);
             return self.reject(from, &params, reason, cx);
         }
@@ -169,7 +169,7 @@ impl Resolver {
             let limit = query::over_rate(&self.settings, from, &params, rate, is_proven);
             return query::answer_limited(self.responder(), from, &params, limit, cx);
         }
-        if !self.settings.allow.contains(from.address) {
+        if !self.is_allowed(from) {
             let reason = query::refuse(&mut self.clients, self.key, from, cx);
             return self.reject(from, &params, reason, cx);
         }
@@ -197,6 +197,12 @@ impl Resolver {
     ) {
         cx.out.trace(Subject::Query, || TraceEvent::Refused { rcode, ede });
         send(self.responder(), from, params, cx, |frame, params| write_empty(frame, params, rcode, ede));
+    }
+
+    /// True if a client may ask.
+    #[inline]
+    fn is_allowed(&self, from: &Client) -> bool {
+        self.settings.allow.contains(from.address)
     }
 
     /// Limits and texts of the responses of this server.
