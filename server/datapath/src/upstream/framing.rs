@@ -105,20 +105,30 @@ impl Encoder {
     #[inline]
     pub fn frame(&mut self, size: usize) -> Option<&mut [u8]> {
         let size = size.min(MESSAGE);
-        if self.pending().len() + 2 + size > self.limit {
+        // There are never more octets than the limit, so a message that has room in them is within it.
+        if self.end + 2 + size > self.octets.len() && !self.make_room(2 + size) {
             return None;
         }
-        if self.end + 2 + size > self.limit {
+        let body = self.end + 2;
+        Some(&mut self.octets[body..body + size])
+    }
+
+    /// Makes room for so many octets. Returns false if the limit does not allow it.
+    #[cold]
+    fn make_room(&mut self, size: usize) -> bool {
+        if self.pending().len() + size > self.limit {
+            return false;
+        }
+        if self.end + size > self.limit {
             self.octets.copy_within(self.written..self.end, 0);
             self.end -= self.written;
             self.written = 0;
         }
-        if self.octets.len() < self.end + 2 + size {
-            let room = (self.end + 2 + size).next_power_of_two().min(self.limit);
+        if self.octets.len() < self.end + size {
+            let room = (self.end + size).next_power_of_two().min(self.limit);
             self.octets.resize(room, 0);
         }
-        let body = self.end + 2;
-        Some(&mut self.octets[body..body + size])
+        true
     }
 
     /// Adds the message in the first `length` octets of the frame that was returned last.
