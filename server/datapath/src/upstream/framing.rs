@@ -113,8 +113,8 @@ impl Encoder {
         Some(&mut self.octets[body..body + size])
     }
 
-    /// Makes room for so many octets. Returns false if the limit does not allow it.
-    #[cold]
+    /// Makes room for so many octets. Returns false if the limit does not allow it. Inlined, as each answer over a stream has a new buffer.
+    #[inline]
     fn make_room(&mut self, size: usize) -> bool {
         if self.pending().len() + size > self.limit {
             return false;
