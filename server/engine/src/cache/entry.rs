@@ -233,7 +233,8 @@ impl<'a> Entry<'a> {
         Instant(self.u64(32))
     }
 
-    /// Generation of the settings under which the message answers its question unchanged.
+    /// Generation of the settings under which the message answers its question unchanged; of a failure, under which a check has shown it to be a
+    /// bogus answer.
     #[inline]
     pub fn valid_for(&self) -> u32 {
         self.u32(40)
@@ -334,11 +335,6 @@ pub fn set_visits(entry: &mut [u8], visits: u8) {
 #[inline]
 pub fn mark(entry: &mut [u8], marks: u8) {
     entry[6] |= marks;
-}
-
-/// Sets the extended DNS error.
-pub fn set_ede(entry: &mut [u8], code: EdeCode) {
-    entry[60..62].copy_from_slice(&code.to_le_bytes());
 }
 
 /// Starts the failure recheck timer, which ends at `again`, and counts one more failure.

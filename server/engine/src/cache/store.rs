@@ -23,7 +23,7 @@ use crate::message::question::{QUESTION, QueryFlags, Question};
 use crate::message::reply::{ede_to_store, first_ede};
 use crate::reasons::AnswerReason;
 use wire::header::{self, Flags};
-use wire::{Class, Message, Section, Type, ede};
+use wire::{Class, EdeCode, Message, Section, Type, ede};
 
 /// Lifetime of the first failure (RFC 9520 section 3.2: at least 1 s).
 const FAILURE_SECS: u64 = 1;
@@ -270,12 +270,21 @@ impl MessageCache {
         }
     }
 
-    /// Marks the cached failure of a question's AAAA lookup as a bogus answer, for the next queries.
+    /// Marks the cached failure of a question's AAAA lookup as a bogus answer, for the next queries under the current settings.
     pub fn mark_bogus(&mut self, question: &Question<'_>, group: u32) {
         if let Some(place) = self.find_reply(question, Type::AAAA, group)
             && self.entries.entry(place).is(FAILURE)
         {
-            entry::set_ede(self.entries.entry_mut(place), ede::DNSSEC_BOGUS);
+            entry::mark_valid(self.entries.entry_mut(place), self.generation, None);
+        }
+    }
+
+    /// Extended error of the answer with a failure: that a check under the current settings has shown it to be a bogus answer, what the upstream
+    /// said, or that it is cached. Other settings may not trust the check.
+    pub fn failure_ede(&self, entry: &Entry<'_>) -> EdeCode {
+        match entry.valid_for() == self.generation {
+            true => ede::DNSSEC_BOGUS,
+            false => entry.ede().unwrap_or(ede::CACHED_ERROR),
         }
     }
 
@@ -339,7 +348,7 @@ impl MessageCache {
     #[inline]
     pub fn is_valid(&self, entry: &Entry<'_>, dns64: bool, now: Instant) -> bool {
         let valid_for = if dns64 { entry.valid_for_dns64() } else { entry.valid_for() };
-        valid_for == self.generation && entry.expires() > now
+        valid_for == self.generation && entry.expires() > now && !entry.is(FAILURE)
     }
 }
 

@@ -33,7 +33,7 @@ use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::forward_zones::{ForwardZones, Unanswered};
 use wire::header::{self, Flags};
-use wire::{Class, EdeCode, Rcode, Type, ede};
+use wire::{Class, EdeCode, Rcode, Type};
 
 /// Result of looking for the answer to a query in the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,7 +292,7 @@ pub(crate) fn write_usable(cache: &MessageCache, usable: Usable, frame: &mut [u8
     if usable.is_stale {
         return write_cached_message(&entry, frame, Age::Stale, Some(stale_ede(&entry)));
     }
-    let ede = if entry.is(FAILURE) { entry.ede().or(Some(ede::CACHED_ERROR)) } else { entry.ede() };
+    let ede = if entry.is(FAILURE) { Some(cache.failure_ede(&entry)) } else { entry.ede() };
     write_cached_message(&entry, frame, Age::of(&entry, now), ede)
 }
 
