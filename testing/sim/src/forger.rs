@@ -93,8 +93,9 @@ impl Forger {
             return false;
         }
         let count = self.right_but_for_case.entry(question.to_ascii_lowercase()).or_default();
-        *count += 1;
-        *count <= RIGHT_BUT_FOR_CASE
+        let may_differ = *count < RIGHT_BUT_FOR_CASE;
+        *count += u8::from(may_differ);
+        may_differ
     }
 
     /// Now and then, a reply with the ID of an earlier query, over the link of that query.
