@@ -1,20 +1,27 @@
 //! DNSSEC validation (RFC 4033 to 4035, 4509, 5155, 6840, 9276, 9824) without I/O, clock, allocation or public-key arithmetic: time and
-//! budgets are parameters, buffers are lent, digests come from the caller, and signatures leave as jobs whose outcome
+//! budgets are parameters, buffers are lent, digests come from the caller ([`Digests`]), and signatures leave as jobs whose outcome
 //! comes back as a value.
 //!
-//! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC.
+//! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC, [`canonical`] writes what a
+//! signature signs, and [`keys`] judges keys and DS records.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod canonical;
+pub mod digest;
 pub mod fields;
 pub mod groups;
+pub mod keys;
 pub mod limits;
 pub mod name;
 pub mod type_bitmap;
 
 pub use algorithm::{Algorithm, Algorithms, DigestType};
+pub use canonical::{SignedDataError, signed_data};
+pub use digest::Digests;
 pub use fields::{Dnskey, Ds, FieldError, Nsec, Nsec3, Nsec3Param, Rrsig};
 pub use groups::{GroupError, Groups, Rrset};
+pub use keys::{KeyError, RsaKey};
 pub use name::LowerName;
 pub use type_bitmap::TypeBitmap;

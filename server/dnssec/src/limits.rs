@@ -7,8 +7,8 @@ pub const RRSETS: usize = 24;
 /// takes 2 KiB of stack.
 pub const RECORDS: usize = 512;
 
-/// DNSKEY records, or DS records, of a zone that are read. The root has three to six keys, and zones that change keys and algorithms at once
-/// have eight.
+/// DNSKEY records, or DS records, of a zone that are read. The root has three to six keys, and zones that change keys and algorithms at
+/// once have eight.
 pub const KEY_RECORDS: usize = 64;
 
 /// Keys of a zone that can be used: twice as many as any large zone has.
@@ -24,8 +24,8 @@ pub const FAILURES: u8 = 2;
 /// Octets of the longest RSA modulus: 4,096 bits.
 pub const RSA_MODULUS: usize = 512;
 
-/// Octets of the longest DNSKEY RDATA with a key that can be used: flags, protocol and algorithm, the length of the exponent, an exponent of
-/// 33 bits, and the modulus.
+/// Octets of the longest DNSKEY RDATA with a key that can be used: flags, protocol and algorithm, the length of the exponent, an exponent
+/// of 33 bits, and the modulus.
 pub const KEY_RDATA: usize = 4 + 1 + 5 + RSA_MODULUS;
 
 /// Octets of the longest input of a digest of a DS record: owner and RDATA (RFC 4034 section 5.1.4).

@@ -53,8 +53,12 @@ mod tests {
     use std::vec::Vec;
 
     // The example of RFC 4034 section 4.3: A MX RRSIG NSEC TYPE1234.
-    const EXAMPLE: &[u8] = b"\x00\x06\x40\x01\x00\x00\x00\x03\
-        \x04\x1b\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x20";
+    const EXAMPLE: &[u8] = &{
+        let mut octets = [0; 37];
+        (octets[1], octets[2], octets[3], octets[7]) = (6, 0x40, 0x01, 0x03);
+        (octets[8], octets[9], octets[36]) = (4, 27, 0x20);
+        octets
+    };
 
     #[test]
     fn the_example_of_rfc_4034_lists_its_types_and_no_other() {

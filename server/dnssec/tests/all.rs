@@ -1,4 +1,7 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
+mod arithmetic;
+mod canonical;
+mod examples;
 mod groups;
 mod text;
