@@ -2,12 +2,14 @@
 //! budgets are parameters, buffers are lent, digests come from the caller ([`Digests`]), and signatures leave as jobs whose outcome
 //! comes back as a value.
 //!
-//! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC, [`canonical`] writes what a
-//! signature signs, and [`keys`] judges keys and DS records.
+//! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC, [`canonical`] writes
+//! what a signature signs, [`keys`] judges keys and DS records, [`zone_keys`] holds those that can be used, and [`signature`] verifies an
+//! RRset step by step.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
+pub mod budget;
 pub mod canonical;
 pub mod digest;
 pub mod fields;
@@ -15,13 +17,20 @@ pub mod groups;
 pub mod keys;
 pub mod limits;
 pub mod name;
+pub mod reason;
+pub mod signature;
 pub mod type_bitmap;
+pub mod zone_keys;
 
 pub use algorithm::{Algorithm, Algorithms, DigestType};
+pub use budget::{Budget, MessageBudget};
 pub use canonical::{SignedDataError, signed_data};
 pub use digest::Digests;
 pub use fields::{Dnskey, Ds, FieldError, Nsec, Nsec3, Nsec3Param, Rrsig};
 pub use groups::{GroupError, Groups, Rrset};
 pub use keys::{KeyError, RsaKey};
 pub use name::LowerName;
+pub use reason::{Bogus, Insecure};
+pub use signature::{Proven, SecureZone, SignatureJob, Step, Timestamp, Verification};
 pub use type_bitmap::TypeBitmap;
+pub use zone_keys::{ZoneKey, ZoneKeys, ZoneKeysError};

@@ -39,6 +39,16 @@ impl LowerName {
         LowerName::from_wire(octets.get(..2 + parent.len())?)
     }
 
+    /// Last labels of the name: a name of exactly this number of labels. `None` if it has fewer.
+    pub fn suffix(&self, labels: usize) -> Option<LowerName> {
+        suffix(self.as_wire(), labels).and_then(LowerName::from_wire)
+    }
+
+    /// Name without its first label; `None` for the root.
+    pub fn parent(&self) -> Option<LowerName> {
+        parent(self.as_wire()).and_then(LowerName::from_wire)
+    }
+
     /// Octets of the name.
     #[inline]
     pub fn as_wire(&self) -> &[u8] {

@@ -30,6 +30,22 @@ impl<'a> TypeBitmap<'a> {
         self.octets.is_empty()
     }
 
+    /// All types in the list, in ascending order.
+    pub fn iter(&self) -> impl Iterator<Item = Type> + use<'a> {
+        let mut rest = self.octets;
+        let blocks = core::iter::from_fn(move || {
+            let (&[window, length], after) = rest.split_first_chunk::<2>()?;
+            let (bits, after) = after.split_at_checked(usize::from(length))?;
+            rest = after;
+            Some((window, bits))
+        });
+        blocks.flat_map(|(window, bits)| {
+            let is_set =
+                |low: &u8| bits.get(usize::from(low / 8)).is_some_and(|octet| octet << (low % 8) & 0x80 != 0);
+            (0..=u8::MAX).filter(is_set).map(move |low| Type(u16::from_be_bytes([window, low])))
+        })
+    }
+
     /// True if the type is listed.
     #[inline]
     pub fn contains(&self, rtype: Type) -> bool {
@@ -65,6 +81,7 @@ mod tests {
         let bitmap = TypeBitmap::parse(EXAMPLE).unwrap();
         let listed: Vec<u16> = (0..=u16::MAX).filter(|&rtype| bitmap.contains(Type(rtype))).collect();
         assert_eq!(listed, [1, 15, 46, 47, 1234]);
+        assert_eq!(bitmap.iter().map(|rtype| rtype.0).collect::<Vec<_>>(), listed);
         assert!(!bitmap.is_empty());
     }
 

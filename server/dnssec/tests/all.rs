@@ -4,4 +4,5 @@ mod arithmetic;
 mod canonical;
 mod examples;
 mod groups;
+mod signature;
 mod text;
