@@ -17,3 +17,17 @@ pub trait Digests {
     /// SHA-384.
     fn sha384(&self, octets: &[u8]) -> [u8; 48];
 }
+
+impl<T: Digests + ?Sized> Digests for &T {
+    fn sha1(&self, octets: &[u8]) -> [u8; 20] {
+        (**self).sha1(octets)
+    }
+
+    fn sha256(&self, octets: &[u8]) -> [u8; 32] {
+        (**self).sha256(octets)
+    }
+
+    fn sha384(&self, octets: &[u8]) -> [u8; 48] {
+        (**self).sha384(octets)
+    }
+}

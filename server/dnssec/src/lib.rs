@@ -4,19 +4,22 @@
 //!
 //! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC, [`canonical`] writes
 //! what a signature signs, [`keys`] judges keys and DS records, [`zone_keys`] holds those that can be used, and [`signature`] verifies an
-//! RRset step by step.
+//! RRset step by step. [`denial`] has the proofs that something does not exist.
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod algorithm;
 pub mod budget;
 pub mod canonical;
+pub mod denial;
 pub mod digest;
 pub mod fields;
 pub mod groups;
 pub mod keys;
 pub mod limits;
 pub mod name;
+pub mod nsec;
+pub mod nsec3;
 pub mod reason;
 pub mod signature;
 pub mod type_bitmap;
@@ -25,6 +28,7 @@ pub mod zone_keys;
 pub use algorithm::{Algorithm, Algorithms, DigestType};
 pub use budget::{Budget, MessageBudget};
 pub use canonical::{SignedDataError, signed_data};
+pub use denial::{Cut, Denials, NoData, Strength};
 pub use digest::Digests;
 pub use fields::{Dnskey, Ds, FieldError, Nsec, Nsec3, Nsec3Param, Rrsig};
 pub use groups::{GroupError, Groups, Rrset};

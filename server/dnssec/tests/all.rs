@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod canonical;
+mod denial;
 mod examples;
 mod groups;
 mod signature;
