@@ -7,3 +7,4 @@ mod examples;
 mod groups;
 mod signature;
 mod text;
+mod validation;
