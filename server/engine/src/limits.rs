@@ -176,6 +176,9 @@ pub const MESSAGE: usize = 65_535;
 /// under a single prefix. They take 256 octets of stack. In an answer with more addresses, a later one may be embedded twice.
 pub const DISTINCT: usize = 64;
 
+/// Prefixes of one list: a word has a bit for each.
+pub const LISTED: usize = 64;
+
 /// Largest value of `dns64.max-records`.
 pub const RECORDS: usize = 1024;
 

@@ -269,6 +269,7 @@ pub fn settings(workload: Workload) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
+            gateways: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -2,6 +2,7 @@
 
 use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
+use crate::dns64::gateways::Gateways;
 use crate::dns64::rules::Rules;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
@@ -137,6 +138,8 @@ pub struct Dns64 {
     pub arpa: Arpa,
     /// Rules that give other prefixes, or no prefix, to some clients, names and IPv4 addresses.
     pub rules: Arc<Rules>,
+    /// Gateways behind the prefixes. None: nobody knows of them, and an answer has all prefixes of its list.
+    pub gateways: Option<Gateways>,
 }
 
 impl Dns64 {

@@ -229,6 +229,7 @@ pub(crate) fn configuration() -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        gateways: None,
     }
 }
 

@@ -2,8 +2,9 @@
 //! which prefixes it is embedded, or why it is left out. Synthesis and explanation both use these functions, so they agree.
 
 use crate::dns64::config::Dns64;
+use crate::dns64::gateways::{Gateways, Unused};
 use crate::dns64::rules::{Applicable, Rule};
-use crate::limits::DISTINCT;
+use crate::limits::{DISTINCT, LISTED};
 use crate::message::cname_chain::Chain;
 use core::net::Ipv4Addr;
 use core::ops::ControlFlow;
@@ -23,6 +24,8 @@ pub enum Embedding {
     NoPrefix,
     /// Left out: the answer has `dns64.max-records` synthesized records already.
     BeyondMax,
+    /// Not under this prefix, for a reason that does not depend on the address.
+    Unused(Unused),
 }
 
 /// Decision about one address and prefix, with its reasons.
@@ -52,6 +55,10 @@ pub struct EmbeddingCounts {
     pub by_rule: u64,
     /// Left out: more than `max-records`.
     pub beyond_max: u64,
+    /// Left out: no gateway of its prefixes lives.
+    pub unavailable: u64,
+    /// Prefixes of the records, a bit for each whose answers are counted.
+    pub prefixes: u64,
 }
 
 /// Bits of each number in a packed word.
@@ -88,6 +95,7 @@ impl EmbeddingCounts {
             Embedding::NonGlobal => self.non_global += 1,
             Embedding::NoPrefix => self.by_rule += 1,
             Embedding::BeyondMax => self.beyond_max += 1,
+            Embedding::Unused(_) => {}
         }
     }
 }
@@ -116,16 +124,26 @@ pub fn decide_addresses<'d, 'a>(
         //= RFC 6147 section 5: requirement 1
         //= RFC 6147 section 5.1.7: requirement 14
         let rule = rules.decide(address);
-        let prefixes = prefixes(dns64, rule);
+        let List { prefixes, in_use } = list(dns64, rules, rule);
+        counts.unavailable += u64::from(in_use == 0 && !prefixes.is_empty());
         // Count an address without prefixes once.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
-            let fate = match prefix.map(|prefix| embedding(dns64, prefix, address)) {
+            let fate = match prefix {
                 None => Embedding::NoPrefix,
-                Some(Embedding::Embedded) if counts.records == dns64.max_records => Embedding::BeyondMax,
-                Some(fate) => fate,
+                // The reason does not matter to an answer; see `reason`.
+                Some(_) if in_use >> (place % LISTED) & 1 == 0 => Embedding::Unused(Unused::Other),
+                Some(prefix) => match embedding(dns64, prefix, address) {
+                    Embedding::Embedded if counts.records == dns64.max_records => Embedding::BeyondMax,
+                    fate => fate,
+                },
             };
             counts.count(fate);
+            if let (Some(gateways), Some(prefix), Embedding::Embedded) = (&dns64.gateways, prefix, fate) {
+                // The numbers of the general prefixes are their places.
+                counts.prefixes |=
+                    if rule.is_none() { 1 << (place % LISTED) } else { gateways.counted(prefix) };
+            }
             if each(&AddressDecision { owner: record.owner, address, rule, prefix, fate }).is_break() {
                 return counts;
             }
@@ -134,10 +152,55 @@ pub fn decide_addresses<'d, 'a>(
     counts
 }
 
+/// Prefixes for an address, and those of them that the client gets.
+#[derive(Clone, Copy)]
+struct List<'d> {
+    prefixes: &'d [Pref64],
+    /// A bit for each; 0 if no gateway lives.
+    in_use: u64,
+}
+
 /// Prefixes for an address: those of its rule, or the general ones if no rule matches.
 #[inline]
-fn prefixes<'d>(dns64: &'d Dns64, rule: Option<&'d Rule>) -> &'d [Pref64] {
-    rule.map_or(&dns64.prefixes, |rule| &rule.prefixes)
+fn list<'d>(dns64: &'d Dns64, rules: &Applicable<'_>, rule: Option<&'d Rule>) -> List<'d> {
+    let prefixes = rule.map_or(&dns64.prefixes[..], |rule| &rule.prefixes);
+    List { prefixes, in_use: rules.chooser.in_use(dns64.gateways.as_ref(), prefixes, rule.is_none()) }
+}
+
+/// Decision about an address under one prefix, with the reason if the client does not get the prefix at all.
+pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applicable<'_>) -> Embedding {
+    match (decision.fate, decision.prefix, &dns64.gateways) {
+        (Embedding::Unused(_), Some(prefix), Some(gateways)) => {
+            Embedding::Unused(gateways.reason(prefix, rules.chooser.client))
+        }
+        (fate, ..) => fate,
+    }
+}
+
+/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed.
+#[inline(never)]
+pub fn longest_ttl(
+    message: &Message<'_>,
+    chain: &Chain<'_>,
+    dns64: &Dns64,
+    gateways: &Gateways,
+    rules: &Applicable<'_>,
+) -> u32 {
+    let is_probed = |rule: Option<&Rule>| {
+        let List { prefixes, in_use } = list(dns64, rules, rule);
+        match rule {
+            None => gateways.is_general_probed(in_use),
+            Some(_) => gateways.is_probed(prefixes, in_use),
+        }
+    };
+    let has_probed = match rules.is_empty() {
+        true => is_probed(None),
+        false => {
+            let addresses = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+            addresses.filter_map(|record| record.address4()).any(|address| is_probed(rules.decide(address)))
+        }
+    };
+    if has_probed { gateways.table().answer_ttl_secs } else { u32::MAX }
 }
 
 /// Set of the addresses already seen in an answer. Most answers have one address.
@@ -196,8 +259,10 @@ pub fn all_omitted(
 ) -> Option<EmbeddingCounts> {
     // In most replies the first address may be embedded, so there is nothing to count.
     let may_embed = |address| {
-        let prefixes = prefixes(dns64, rules.decide(address));
-        prefixes.iter().any(|prefix| embedding(dns64, prefix, address) == Embedding::Embedded)
+        let List { prefixes, in_use } = list(dns64, rules, rules.decide(address));
+        prefixes.iter().enumerate().any(|(place, prefix)| {
+            in_use >> (place % LISTED) & 1 == 1 && embedding(dns64, prefix, address) == Embedding::Embedded
+        })
     };
     if dns64.max_records > 0 && first.address4().is_some_and(may_embed) {
         return None;

@@ -10,6 +10,7 @@ use crate::base::name_table::{NameTable, suffixes};
 use crate::base::network::Network;
 use crate::base::range_map::client_spans;
 use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, span4, span6};
+use crate::dns64::gateways::Chooser;
 use crate::dns64::prefix_table::PrefixTable;
 use core::cell::Cell;
 use core::net::Ipv6Addr;
@@ -336,6 +337,8 @@ pub struct Applicable<'r> {
     len: usize,
     /// Latest decision: address and rule number. An answer needs each decision twice. The address 0.0.0.0 means no decision yet.
     latest: Cell<([u8; 4], u32)>,
+    /// Choice of the prefixes of a list for the client.
+    pub(crate) chooser: Chooser,
 }
 
 /// Identity of the rules that may apply to a question: two questions with equal sets get the same prefixes, under one configuration.
@@ -346,13 +349,15 @@ impl<'r> Applicable<'r> {
     /// None of these rules.
     #[inline]
     pub(crate) fn none(rules: &Rules) -> Applicable<'_> {
-        Applicable { rules, leaves: [NO_MATCH; 2 * NESTED], len: 0, latest: Cell::new(([0; 4], NO_MATCH)) }
+        let (leaves, latest) = ([NO_MATCH; 2 * NESTED], Cell::new(([0; 4], NO_MATCH)));
+        Applicable { rules, leaves, len: 0, latest, chooser: Chooser::new(Ipv6Addr::UNSPECIFIED) }
     }
 
     /// Adds the rules that may apply to a question of `client` for `name`. To find them in place costs less than to move them to their
     /// place, as [`Rules::of`] does.
     #[inline]
     pub(crate) fn find(&mut self, client: Ipv6Addr, name: &[u8]) {
+        self.chooser.client = client;
         if !self.rules.is_empty() {
             self.find_by_name(client, name);
         }

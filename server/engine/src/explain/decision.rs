@@ -5,6 +5,7 @@ use crate::base::network::Network;
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
+use crate::dns64::gateways::Unused;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate};
 use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason, PolicyAction};
@@ -56,6 +57,8 @@ pub enum Decision {
     Synthesizes(usize),
     /// No address is synthesized, because the rule with this number (from 1) has no prefixes.
     RuleWithoutPrefixes(usize),
+    /// No gateway of the prefixes lives, and then there are no addresses.
+    NoGateway,
     /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
     ChecksBogus,
     /// There is an answer without validation: the AAAA lookup is queried once more as before.
@@ -111,6 +114,7 @@ impl Decision {
             Decision::CutsReply(_) => "cuts_reply",
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
+            Decision::NoGateway => label(Counter::NotSynthesizedNoGateway),
             Decision::Synthesizes(_) => "synthesized",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
@@ -169,6 +173,7 @@ impl Decision {
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
+            Decision::NoGateway => "dns64.health all-down",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -269,6 +274,12 @@ impl fmt::Display for Decision {
                 write!(f, "the aliases have no end that is followed: the chain is too long or a loop")
             }
             Decision::RuleWithoutPrefixes(_) | Decision::Synthesizes(_) => write_synthesis(f, self),
+            Decision::NoGateway => {
+                write!(
+                    f,
+                    "no gateway of the prefixes is up, and `all-down` is \"empty\": nothing is synthesized"
+                )
+            }
             Decision::ChecksBogus => {
                 write!(
                     f,
@@ -312,6 +323,9 @@ impl Embedding {
             Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
             Embedding::NoPrefix => label(Counter::OmittedRule),
             Embedding::BeyondMax => label(Counter::OmittedMaxRecords),
+            Embedding::Unused(Unused::Down) => "gateway_down",
+            Embedding::Unused(Unused::Draining) => "draining",
+            Embedding::Unused(Unused::Other) => "other_prefix",
         }
     }
 
@@ -323,6 +337,9 @@ impl Embedding {
             Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
             Embedding::NoPrefix => "dns64.rule prefixes",
             Embedding::BeyondMax => "dns64.max-records",
+            Embedding::Unused(Unused::Down) => "dns64.gateway",
+            Embedding::Unused(Unused::Draining) => "sixfold ctl prefix drain",
+            Embedding::Unused(Unused::Other) => "dns64.spread",
         }
     }
 }

@@ -292,12 +292,18 @@ impl Resolver {
                 state.stage = Stage::NegativeAaaa;
                 self.look_up(pending, cx)
             }
+            Next::NoGateway(addresses, counts) => {
+                let state = &mut self.clients.pending_queries[pending];
+                trace_addresses(pending, state.negative_ttl, &addresses, cx);
+                count_synthesis(state, cx.counters, &counts);
+                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain), cx)
+            }
             Next::Synthesize(addresses) => {
                 trace_addresses(pending, query.negative_ttl, &addresses, cx);
                 let settings = &self.settings;
                 let Resolver { clients, upstream, cache, frames, answer_memo, .. } = self;
                 let parts = CacheParts { settings, clients, upstream, cache, frames };
-                let mut copy = parts.frame_for_synthesis(pending, cx.now);
+                let mut copy = parts.frame_for_synthesis(pending, &addresses, cx.now);
                 let writer = Writer { settings, clients, upstream, answer_memo };
                 let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), cx);
                 if let Some(copy) = copy {

@@ -55,6 +55,8 @@ pub(crate) enum Next<'r, 'm, 'a> {
     AskNegativeAaaa(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is synthesized from the addresses.
     Synthesize(Addresses<'r, 'm, 'a>),
+    /// No gateway of the prefixes lives, and then there are no addresses.
+    NoGateway(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is the reply.
     Forward(Forward<'m, 'a>),
     /// The answer is SERVFAIL, since the AAAA reply is bogus.
@@ -206,6 +208,7 @@ pub(crate) fn a<'r, 'm, 'a>(
     let rules = &*rules;
     let addresses = Addresses { reply, chain, rules };
     match embed::all_omitted(&first, reply, chain, dns64, rules) {
+        Some(counts) if counts.unavailable > 0 => Next::NoGateway(addresses, counts),
         Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
         // "the DNS64 synthesizes AAAA RRs based on the A RRs".
         _ => Next::Synthesize(addresses),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::dns64::decision::tests::configuration;
 use crate::dns64::decision::{Stage, decide};
+use crate::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
 use wire::{Builder, Class, EdeCode, Flags, Name, ede};
 
 /// Stage, query, outcome, expected step.
@@ -24,6 +25,7 @@ enum Step {
     RecheckBogus,
     AskNegativeAaaa,
     Synthesize,
+    NoGateway,
     /// With the reason.
     Forward(Option<PassReason>),
     Bogus,
@@ -162,6 +164,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
         Next::RecheckBogus => Step::RecheckBogus,
         Next::AskNegativeAaaa(..) => Step::AskNegativeAaaa,
         Next::Synthesize(_) => Step::Synthesize,
+        Next::NoGateway(..) => Step::NoGateway,
         Next::Forward(forward) => Step::Forward(forward.reason),
         Next::Bogus => Step::Bogus,
         Next::AliasesOnly => Step::AliasesOnly,
@@ -204,5 +207,26 @@ fn a_local_alias_is_followed_for_a_query_without_rd_unless_it_asks_for_the_alias
         query.question[NAME.len()..][..2].copy_from_slice(&qtype.0.to_be_bytes());
         assert_eq!(follows_to_the_end(&query, &reply, &chain, Origin::Local), is_followed, "{qtype:?}");
         assert!(!follows_to_the_end(&query, &reply, &chain, Origin::Upstream), "{qtype:?}");
+    }
+}
+
+#[test]
+fn addresses_without_a_gateway_that_lives_end_in_an_empty_answer_only_if_configured_so() {
+    let answer = Some((Rcode::NOERROR, &[A][..], None)).map(|reply| message(Type::A, reply)).unwrap();
+    let reply = Message::parse(&answer).unwrap();
+    for (all_down, state, expected) in [
+        (AllDown::Keep, PrefixState::Down, Step::Synthesize),
+        (AllDown::Empty, PrefixState::Down, Step::NoGateway),
+        (AllDown::Empty, PrefixState::Draining, Step::NoGateway),
+        (AllDown::Empty, PrefixState::Up, Step::Synthesize),
+    ] {
+        let mut dns64 = configuration();
+        let of = |prefix: &pref64::Pref64| TablePrefix { prefix: *prefix, weight: 1, is_probed: true };
+        let general: Vec<_> = dns64.prefixes.iter().map(of).collect();
+        let states = vec![state; general.len()].into();
+        let table = GatewayTable::new((Spread::All, all_down, 60), general, Vec::new());
+        dns64.gateways = Some(Gateways::new(table.into(), states));
+        let found = step(&pending_query(Stage::A), &Outcome::Reply(&reply, &Chain::follow(&reply)), &dns64);
+        assert_eq!(found, expected, "{all_down:?} {state:?}");
     }
 }

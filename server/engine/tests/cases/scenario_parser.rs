@@ -5,12 +5,14 @@ use crate::world::{
     subnet,
 };
 use domain::base::rdata::ComposeRecordData;
+use engine::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
 use engine::settings::{ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, OnFailure, Reverse, Select};
 use engine::{Settings, Span, Transport};
+use pref64::Pref64;
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
 
@@ -33,6 +35,11 @@ pub enum Step {
         late: bool,
     },
     Wait(Span),
+    /// The state of a prefix changes.
+    Gateway {
+        prefix: Pref64,
+        state: PrefixState,
+    },
     Asks {
         from: String,
         name: String,
@@ -141,6 +148,15 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
         ["set", key, ..] => Step::Set { key: key.into(), value: words[2..].join(" "), late: begun },
         ["wait", time] => Step::Wait(span(time)?),
         ["nobody", "is", "asked"] => Step::NoUpstreamQuery,
+        ["gateway", prefix, "is", state] => Step::Gateway {
+            prefix: prefix.parse().map_err(|error| format!("{prefix}: {error}"))?,
+            state: match state {
+                "up" => PrefixState::Up,
+                "down" => PrefixState::Down,
+                "draining" => PrefixState::Draining,
+                _ => return Err("up, down or draining".into()),
+            },
+        },
         ["client", "asks", name, qtype, ref rest @ ..] => {
             Step::Asks { from: CLIENT.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
         }
@@ -235,6 +251,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
     let mut empty_zones = false;
+    let mut gateways = GatewayKeys::default();
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
         if *late && count == statements.len() {
@@ -244,6 +261,9 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.prefixes" => prefixes.clone_from(value),
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),
+            "dns64.spread" | "dns64.gateway" | "dns64.health.all-down" | "dns64.health.answer-ttl" => {
+                gateways.set(key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?
+            }
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
             "local.empty-zones" => empty_zones = value == "true",
@@ -265,7 +285,65 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     for prefix in &mut made.dns64.prefixes {
         *prefix = prefix.with_suffix(suffix).map_err(|error| error.to_string())?;
     }
+    made.dns64.gateways = gateways.build(&made.dns64.prefixes);
     Ok(made)
+}
+
+/// The keys that tell of gateways.
+#[derive(Default)]
+struct GatewayKeys {
+    spread: Spread,
+    all_down: AllDown,
+    answer_ttl: Option<Span>,
+    /// Prefix, weight, and true if it is probed.
+    gateways: Vec<TablePrefix>,
+}
+
+impl GatewayKeys {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "dns64.spread" => {
+                self.spread = match value {
+                    "client" => Spread::Client,
+                    "ordered" => Spread::Ordered,
+                    _ => Spread::All,
+                }
+            }
+            "dns64.health.all-down" => {
+                self.all_down = if value == "empty" { AllDown::Empty } else { AllDown::Keep };
+            }
+            "dns64.health.answer-ttl" => self.answer_ttl = Some(span(value)?),
+            _ => {
+                let mut words = value.split_whitespace();
+                let prefix = words.next().and_then(|word| word.parse().ok()).ok_or("PREFIX")?;
+                let rest: Vec<&str> = words.collect();
+                let (weight, is_probed) = match rest[..] {
+                    [] => (1, false),
+                    ["probed"] => (1, true),
+                    ["weight", weight] => (weight.parse().map_err(|_| "weight N")?, false),
+                    _ => return Err("PREFIX, or PREFIX probed, or PREFIX weight N".into()),
+                };
+                self.gateways.push(TablePrefix { prefix, weight, is_probed });
+            }
+        }
+        Ok(())
+    }
+
+    /// The gateways, as the configuration of the server makes them.
+    fn build(self, general: &[Pref64]) -> Option<Gateways> {
+        if self.spread == Spread::All && self.gateways.is_empty() {
+            return None;
+        }
+        let answer_ttl_secs = self.answer_ttl.map_or(60, |span| (span.0 / 1_000_000_000) as u32);
+        let of = |prefix: &Pref64| {
+            let known = self.gateways.iter().find(|of| of.prefix == *prefix);
+            known.cloned().unwrap_or(TablePrefix { prefix: *prefix, weight: 1, is_probed: false })
+        };
+        let general = general.iter().map(of).collect();
+        let settings = (self.spread, self.all_down, answer_ttl_secs);
+        let table = GatewayTable::new(settings, general, self.gateways);
+        Some(Gateways::new(table.into(), [].into()))
+    }
 }
 
 /// Size of the cache of a scenario in octets.

@@ -86,6 +86,7 @@ pub fn settings() -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Default::default(),
+            gateways: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

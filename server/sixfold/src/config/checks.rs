@@ -8,7 +8,9 @@ use super::keys::{Config, Rule, Upstream};
 use super::model::Datapath;
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
-use super::{Name, Overrides, hosts_file, limits, local, resolv_conf, rpz, tls, upstream_tls, warnings};
+use super::{
+    Name, Overrides, gateway, hosts_file, limits, local, resolv_conf, rpz, tls, upstream_tls, warnings,
+};
 use ::tls::anchors::{AnchorSource, Anchors};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
@@ -59,6 +61,7 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     finish_upstreams(config, resolv_conf, problems, &mut told);
     finish_prefixes(config, problems);
     let empty = finish_rules(config, problems);
+    gateway::finish(&mut config.dns64, problems, &mut told);
     told.extend(warnings::of_dns64(&config.dns64, &empty));
     told.extend(warnings::of_prefixes(&config.dns64));
     finish_local(config, problems, &mut told);

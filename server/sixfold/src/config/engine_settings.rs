@@ -62,6 +62,7 @@ impl Config {
                 max_records: dns64.max_records,
                 // Building succeeded when the configuration was checked.
                 rules: Arc::new(dns64.built_rules().unwrap_or_default()),
+                gateways: dns64.gateways(),
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
                     ipv4only: dns64.ipv4only_arpa,
