@@ -5,7 +5,9 @@
 
 pub use crate::base::network::{ClientNetworks, Network, Networks};
 pub use crate::cache::ttl::Caching;
-pub use crate::dns64::config::{Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, OnFailure, Reverse};
+pub use crate::dns64::config::{
+    Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
+};
 pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, TlsForwarder, UpstreamConfig};
 

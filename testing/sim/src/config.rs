@@ -10,7 +10,7 @@ use engine::dns64::rules::{Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
     Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
-    OnFailure, Reverse, Select, UpstreamConfig,
+    NonGlobal, OnFailure, Reverse, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -295,7 +295,7 @@ impl Config {
                 vec![],
             ),
             exclude_aaaa,
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
             never_embed: networks(&[("127.0.0.0", 8)]),
             lookup: self.lookup,
             on_failure: FailurePolicy {
@@ -355,7 +355,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             prefixes: vec![prefix],
             clients: ClientNetworks::new(networks(&EVERYWHERE), vec![]),
             exclude_aaaa: vec![],
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
             never_embed: vec![],
             lookup: Lookup::default(),
             on_failure: FailurePolicy::default(),

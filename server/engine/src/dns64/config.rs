@@ -3,7 +3,7 @@
 use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
 use crate::dns64::rules::Rules;
-use core::net::Ipv6Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
 use std::sync::Arc;
 use wire::Record;
@@ -84,6 +84,30 @@ pub enum Reverse {
     Off,
 }
 
+/// Treatment of IPv4 addresses that are not global under the well-known prefix, which must not carry them (RFC 6052 section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum NonGlobal {
+    /// They are left out.
+    #[default]
+    Omit,
+    /// Those of RFC 1918 are embedded, the others left out (draft-ietf-v6ops-nat64-wkp-1918).
+    Private,
+    /// All are embedded.
+    Embed,
+}
+
+impl NonGlobal {
+    /// True if the well-known prefix may carry this address.
+    #[inline]
+    pub fn allows(self, address: [u8; 4]) -> bool {
+        match self {
+            NonGlobal::Omit => pref64::is_global(address),
+            NonGlobal::Private => Ipv4Addr::from(address).is_private() || pref64::is_global(address),
+            NonGlobal::Embed => true,
+        }
+    }
+}
+
 /// Configuration of names under `arpa` with local answers.
 #[derive(Clone, Debug)]
 pub struct Arpa {
@@ -117,8 +141,8 @@ pub struct Dns64 {
     pub clients: ClientNetworks,
     /// Networks whose real AAAA records count as absent (RFC 6147 section 5.1.4). They must contain the prefixes.
     pub exclude_aaaa: Vec<Network>,
-    /// True if IPv4 addresses that are not global may be embedded in the well-known prefix.
-    pub embed_non_global: bool,
+    /// Treatment of IPv4 addresses that are not global under the well-known prefix.
+    pub non_global: NonGlobal,
     /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
     pub never_embed: Vec<Network>,
     /// Time at which the A lookup is asked.

@@ -177,7 +177,7 @@ fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
         Embedding::NeverEmbed
     //= RFC 6052 section 3.1: requirement 36
     //= RFC 6147 section 7.3: requirement 32; another prefix carries them.
-    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
+    } else if prefix.is_well_known() && !dns64.non_global.allows(address) {
         Embedding::NonGlobal
     } else {
         Embedding::Embedded

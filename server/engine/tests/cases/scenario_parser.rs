@@ -9,7 +9,9 @@ use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
-use engine::settings::{ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, OnFailure, Reverse, Select};
+use engine::settings::{
+    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, Reverse, Select,
+};
 use engine::{Settings, Span, Transport};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
@@ -312,7 +314,14 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.clients" => dns64.clients = clients(value),
         "dns64.never-embed" => dns64.never_embed = networks(value),
-        "dns64.non-global" => dns64.embed_non_global = value == "embed",
+        "dns64.non-global" => {
+            dns64.non_global = match value {
+                "omit" => NonGlobal::Omit,
+                "private" => NonGlobal::Private,
+                "embed" => NonGlobal::Embed,
+                _ => return Err("omit, private or embed".into()),
+            }
+        }
         "dns64.lookup" => {
             dns64.lookup = match value.split_once(' ') {
                 Some(("stagger", time)) => Lookup::Stagger(span(time)?),

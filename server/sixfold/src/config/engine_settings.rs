@@ -52,7 +52,7 @@ impl Config {
                 prefixes: dns64.prefixes.clone(),
                 clients: client_networks(&dns64.clients),
                 exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
-                embed_non_global: dns64.embed_non_global,
+                non_global: dns64.non_global,
                 never_embed: engine_networks(&dns64.never_embed),
                 lookup: dns64.lookup,
                 on_failure: dns64.on_failure,

@@ -21,7 +21,9 @@ use super::{Name, dnstap, limits};
 use ::dnstap::Destination;
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
-use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, OnFailure, Reverse, Select, Transport};
+use engine::settings::{
+    ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
+};
 use pref64::Pref64;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -147,7 +149,8 @@ tables! {
         /// IPv6 networks whose real AAAA records count as absent.
         "exclude-aaaa" exclude_aaaa: Vec<Network> = excluded_by_default(), networks(ipv6_network);
         /// Treatment of non-global IPv4 addresses, which must not be embedded in the well-known prefix (RFC 6052 section 3.1):
-        "non-global" embed_non_global: bool = false, Words(&[("omit", false), ("embed", true)]);
+        "non-global" non_global: NonGlobal = NonGlobal::Omit,
+            Words(&[("omit", NonGlobal::Omit), ("private", NonGlobal::Private), ("embed", NonGlobal::Embed)]);
         /// IPv4 networks whose addresses are never embedded under any prefix.
         "never-embed" never_embed: Vec<Network> = never_embedded_by_default(), networks(ipv4_network);
         /// Time of the A query:

@@ -4,7 +4,7 @@
 use super::load::parse;
 use super::*;
 use engine::message::cookie::Cookies;
-use engine::settings::{ClientSubnet, FailurePolicy, Lookup, OnFailure, Reverse};
+use engine::settings::{ClientSubnet, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -872,7 +872,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
-        non-global = \"embed\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
+        non-global = \"private\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\nnxdomain = \"synthesize\"\n\
         [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
@@ -923,12 +923,15 @@ fn the_well_known_prefix_reaches_no_private_forwarder() {
 fn the_engine_is_told_what_the_file_says() {
     let config = read(
         "[upstream]\nforwarders = [\"192.0.2.53\"]\ntimeout = \"250ms\"\n[[upstream.zone]]\nzone = \"Corp.Example\"\n\
-         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\nqueries-per-client = 20\nresponses-per-client = 5\n",
+         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\nnon-global = \"private\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\nqueries-per-client = 20\nresponses-per-client = 5\n",
     );
     let settings = config.settings();
     assert_eq!(settings.upstream.timeout, engine::Span::from_millis(250));
     assert_eq!(&*settings.upstream.zones[0].name, b"\x04corp\x07example\x00");
     assert_eq!(settings.dns64.lookup, Lookup::Stagger(engine::Span::from_millis(20)));
+    assert_eq!(settings.dns64.non_global, NonGlobal::Private);
+    assert_eq!(read("[dns64]\nnon-global = \"embed\"\n").settings().dns64.non_global, NonGlobal::Embed);
+    assert_eq!(read("").settings().dns64.non_global, NonGlobal::Omit);
     assert!(settings.dns64.clients.contains("::ffff:10.1.2.3".parse().unwrap()));
     assert!(!settings.dns64.clients.contains("::1".parse().unwrap()));
     assert!(

@@ -4,7 +4,7 @@
 use super::access::is_reachable;
 use super::keys::{Config, Dns64, Server, Upstream};
 use super::{Allowed, Network, limits, shadowed_rules};
-use engine::settings::Transport;
+use engine::settings::{NonGlobal, Transport};
 use pref64::Pref64;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -155,7 +155,7 @@ pub fn of_prefixes(dns64: &Dns64) -> Vec<String> {
     prefixes.dedup_by_key(|prefix| key(prefix));
 
     let mut warnings = Vec::new();
-    if dns64.embed_non_global && prefixes.iter().any(Pref64::is_well_known) {
+    if dns64.non_global == NonGlobal::Embed && prefixes.iter().any(Pref64::is_well_known) {
         warnings.push(
             "`dns64.non-global` is \"embed\" with the prefix 64:ff9b::/96, which must not carry non-global addresses \
              (RFC 6052 section 3.1), and translators drop them: add a rule with `ipv4` that gives these addresses a prefix \
