@@ -296,6 +296,7 @@ impl Config {
             ),
             exclude_aaaa,
             non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: networks(&[("127.0.0.0", 8)]),
             lookup: self.lookup,
             on_failure: FailurePolicy {
@@ -356,6 +357,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             clients: ClientNetworks::new(networks(&EVERYWHERE), vec![]),
             exclude_aaaa: vec![],
             non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: vec![],
             lookup: Lookup::default(),
             on_failure: FailurePolicy::default(),

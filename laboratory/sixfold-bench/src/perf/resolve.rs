@@ -256,6 +256,7 @@ pub fn settings(workload: Workload) -> Settings {
             clients: ClientNetworks::new(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)], vec![]),
             exclude_aaaa: vec![Network::new(names::PREFIX, 96)],
             non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: Vec::new(),
             lookup: Default::default(),
             on_failure: FailurePolicy::default(),

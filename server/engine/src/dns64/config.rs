@@ -5,6 +5,7 @@ use crate::base::time::Span;
 use crate::dns64::rules::Rules;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::sync::Arc;
 use wire::Record;
 
@@ -145,6 +146,8 @@ pub struct Dns64 {
     pub non_global: NonGlobal,
     /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
     pub never_embed: Vec<Network>,
+    /// Explicit address mappings (RFC 7757), which go before prefixes and all that bars addresses from them. None: there are none.
+    pub mappings: Option<Arc<Mappings>>,
     /// Time at which the A lookup is asked.
     pub lookup: Lookup,
     /// Handling of a failed AAAA lookup.
@@ -164,6 +167,12 @@ pub struct Dns64 {
 }
 
 impl Dns64 {
+    /// The IPv6 address to which an IPv4 address is mapped.
+    #[inline]
+    pub fn mapped(&self, address: [u8; 4]) -> Option<[u8; 16]> {
+        self.mappings.as_ref().and_then(|mappings| find_mapped(mappings, address))
+    }
+
     /// True if an AAAA record with this address counts as absent: the address is in an excluded network, or under a prefix of a
     /// rule.
     #[inline]
@@ -181,6 +190,12 @@ impl Dns64 {
             None => self.rules.prefix_of(address).map(Excluder::Prefix),
         }
     }
+}
+
+/// Finds the address to which one is mapped. A call, as most configurations have no mappings.
+#[inline(never)]
+fn find_mapped(mappings: &Mappings, address: [u8; 4]) -> Option<[u8; 16]> {
+    mappings.to_v6(address)
 }
 
 /// Setting that excludes a real AAAA record.

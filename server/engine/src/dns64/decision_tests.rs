@@ -220,6 +220,7 @@ pub(crate) fn configuration() -> Dns64 {
         clients: ClientNetworks::new(vec![Network::new(CLIENT, 48)], vec![]),
         exclude_aaaa: excluded.map(|address| Network::new(address, 96)).to_vec(),
         non_global: NonGlobal::default(),
+        mappings: None,
         never_embed: Vec::new(),
         lookup: Lookup::Sequential,
         on_failure: FailurePolicy::default(),

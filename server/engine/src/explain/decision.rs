@@ -304,10 +304,11 @@ fn write_synthesis(f: &mut fmt::Formatter<'_>, decision: &Decision) -> fmt::Resu
 }
 
 impl Embedding {
-    /// Code of the decision for programs: the label value of `omitted_addresses_total`, or `embedded`.
+    /// Code of the decision for programs: the label value of `omitted_addresses_total`, `embedded`, or `mapped`.
     pub fn code(self) -> &'static str {
         match self {
             Embedding::Embedded => "embedded",
+            Embedding::Mapped(_) => "mapped",
             Embedding::NonGlobal => label(Counter::OmittedNonGlobal),
             Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
             Embedding::NoPrefix => label(Counter::OmittedRule),
@@ -319,6 +320,7 @@ impl Embedding {
     pub fn requirement(self) -> &'static str {
         match self {
             Embedding::Embedded => "RFC 6052 section 2.2",
+            Embedding::Mapped(_) => "RFC 7757 section 3.3.1",
             Embedding::NonGlobal => "RFC 6052 section 3.1",
             Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
             Embedding::NoPrefix => "dns64.rule prefixes",

@@ -365,14 +365,13 @@ impl Transcript {
         embed::decide_addresses(reply, chain, &self.policy.dns64, rules, |decision| {
             let mut owner = [0; 255];
             let length = decision.owner.write(&mut owner);
-            let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
             addresses.push(Address {
                 owner: lower_case(&owner[..length]),
                 ipv4: decision.address.into(),
                 rule: decision.rule.and_then(|rule| self.rule_number(rule)),
                 prefix: decision.prefix.copied(),
                 fate: decision.fate,
-                aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
+                aaaa: decision.synthesized().map(Ipv6Addr::from),
             });
             ControlFlow::Continue(())
         });

@@ -12,6 +12,7 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         clients: ClientNetworks::default(),
         exclude_aaaa: Vec::new(),
         non_global: NonGlobal::default(),
+        mappings: None,
         never_embed: Vec::new(),
         lookup: Default::default(),
         on_failure: FailurePolicy::default(),

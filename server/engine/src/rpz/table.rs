@@ -12,7 +12,7 @@ use crate::base::name_table::NameTable;
 use crate::base::network::Network;
 use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, client_spans, span4, span6};
 use crate::dns64::config::{Dns64, is_excluded};
-use crate::dns64::embed::{self, Embedding};
+use crate::dns64::embed;
 use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
@@ -431,8 +431,7 @@ impl ResponsePolicy {
         // The A records of which AAAA records will be synthesized, and these. No client gets the others.
         if let Some(rules) = rules {
             embed::decide_addresses(message, chain, dns64, rules, |decision| {
-                if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
-                    let address = prefix.embed(decision.address);
+                if let Some(address) = decision.synthesized() {
                     lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(decision.address)));
                     lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
                 }

@@ -13,6 +13,7 @@ use engine::settings::{
     ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, Reverse, Select,
 };
 use engine::{Settings, Span, Transport};
+use pref64::mapping::{Mapping, Mappings};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
 
@@ -236,6 +237,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mappings: Vec<Mapping> = Vec::new();
     let mut empty_zones = false;
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
@@ -248,6 +250,9 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.exclude-aaaa" => exclude.clone_from(value),
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
+            "dns64.mapping" => {
+                mappings.push(value.parse().map_err(|fault| format!("{}: {fault}", statement.line))?)
+            }
             "local.empty-zones" => empty_zones = value == "true",
             "local.record" => records.push(local_record(value)),
             "filter.rpz" => {
@@ -261,6 +266,8 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     made.rpz = ResponsePolicy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
         .map_err(|error| error.to_string())?
         .into();
+    let mappings = Mappings::new(mappings).map_err(|_| "a prefix is mapped twice")?;
+    made.dns64.mappings = (!mappings.is_empty()).then(|| mappings.into());
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;

@@ -77,6 +77,7 @@ pub fn settings() -> Settings {
             clients: clients("::/0 0.0.0.0/0"),
             exclude_aaaa: networks("::ffff:0:0/96"),
             non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: networks("0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/4 240.0.0.0/4"),
             lookup: Lookup::Sequential,
             on_failure: FailurePolicy::default(),

@@ -8,7 +8,9 @@ use super::keys::{Config, Rule, Upstream};
 use super::model::Datapath;
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
-use super::{Name, Overrides, hosts_file, limits, local, resolv_conf, rpz, tls, upstream_tls, warnings};
+use super::{
+    Name, Overrides, hosts_file, limits, local, mappings_file, resolv_conf, rpz, tls, upstream_tls, warnings,
+};
 use ::tls::anchors::{AnchorSource, Anchors};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
@@ -59,6 +61,9 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     finish_upstreams(config, resolv_conf, problems, &mut told);
     finish_prefixes(config, problems);
     let empty = finish_rules(config, problems);
+    if let Some(file) = &config.dns64.mappings_file {
+        config.dns64.mappings = mappings_file::read(file, &problems.place("dns64.mappings-file"), problems);
+    }
     told.extend(warnings::of_dns64(&config.dns64, &empty));
     told.extend(warnings::of_prefixes(&config.dns64));
     finish_local(config, problems, &mut told);

@@ -53,6 +53,7 @@ impl Config {
                 clients: client_networks(&dns64.clients),
                 exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
                 non_global: dns64.non_global,
+                mappings: dns64.mappings.clone(),
                 never_embed: engine_networks(&dns64.never_embed),
                 lookup: dns64.lookup,
                 on_failure: dns64.on_failure,

@@ -25,6 +25,7 @@ use engine::settings::{
     ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
 };
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -151,6 +152,9 @@ tables! {
         /// Treatment of non-global IPv4 addresses, which must not be embedded in the well-known prefix (RFC 6052 section 3.1):
         "non-global" non_global: NonGlobal = NonGlobal::Omit,
             Words(&[("omit", NonGlobal::Omit), ("private", NonGlobal::Private), ("embed", NonGlobal::Embed)]);
+        /// Path of a file with explicit address mappings (RFC 7757; a regular file of at most 16 MiB): IPv4 prefixes and the IPv6 prefixes
+        /// that stand for them.
+        "mappings-file" mappings_file: Option<PathBuf> = None, FILE;
         /// IPv4 networks whose addresses are never embedded under any prefix.
         "never-embed" never_embed: Vec<Network> = never_embedded_by_default(), networks(ipv4_network);
         /// Time of the A query:
@@ -177,6 +181,8 @@ tables! {
         /// Maximum number of synthesized records in one answer.
         "max-records" max_records: usize = 64, Number(1..=RECORDS as u64);
         with {
+            /// The mappings of the file. None: there are none.
+            mappings: Option<Arc<Mappings>> = None;
             /// `[dns64.on-failure]`.
             on_failure: FailurePolicy = FailurePolicy::default();
             /// `[[dns64.rule]]`, in order.
