@@ -124,6 +124,8 @@ counters! {
     FilteredDrop = "filtered_total" {"reason": "rpz_drop"};
     /// Queries that a response policy zone exempts from its other rules, and from those of later zones.
     FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
+    /// Answers to A queries without addresses, by a rule with `a = "suppress"`.
+    SuppressedA = "suppressed_a_total" {};
     /// Addresses left out: not global, and the prefix is the well-known one.
     OmittedNonGlobal = "omitted_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.

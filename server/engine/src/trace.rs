@@ -173,6 +173,11 @@ pub enum TraceEvent<'n> {
         /// Negative TTL of the AAAA lookup; none if it had no SOA record.
         negative_ttl: Option<u32>,
     },
+    /// The answer is the reply of the last lookup without its addresses.
+    SuppressesA {
+        /// The rule that suppresses A records.
+        rule: Option<&'n Rule>,
+    },
     /// The AAAA lookup is asked again for its negative answer with the SOA record, because no address may be embedded.
     AsksNegativeAaaa,
     /// The answer is synthesized from the addresses.

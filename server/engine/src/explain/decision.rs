@@ -56,6 +56,8 @@ pub enum Decision {
     Synthesizes(usize),
     /// No address is synthesized, because the rule with this number (from 1) has no prefixes.
     RuleWithoutPrefixes(usize),
+    /// The rule with this number (from 1) suppresses the A records.
+    SuppressesA(Option<usize>),
     /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
     ChecksBogus,
     /// There is an answer without validation: the AAAA lookup is queried once more as before.
@@ -112,6 +114,7 @@ impl Decision {
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::Synthesizes(_) => "synthesized",
+            Decision::SuppressesA(_) => "suppressed_a",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
             Decision::RechecksBogus => "asks_again",
@@ -169,6 +172,7 @@ impl Decision {
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
+            Decision::SuppressesA(_) => "dns64.rule a",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -269,6 +273,10 @@ impl fmt::Display for Decision {
                 write!(f, "the aliases have no end that is followed: the chain is too long or a loop")
             }
             Decision::RuleWithoutPrefixes(_) | Decision::Synthesizes(_) => write_synthesis(f, self),
+            Decision::SuppressesA(rule) => {
+                let rule = rule.map_or_else(|| "a rule".to_owned(), |rule| format!("rule {rule}"));
+                write!(f, "{rule} suppresses the A records: the answer has no addresses")
+            }
             Decision::ChecksBogus => {
                 write!(
                     f,

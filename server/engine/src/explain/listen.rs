@@ -300,6 +300,10 @@ impl Transcript {
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 self.on_addresses(reply, chain, rules, negative_ttl);
             }
+            TraceEvent::SuppressesA { rule } => {
+                let rule = rule.and_then(|rule| self.rule_number(rule));
+                self.record(Decision::SuppressesA(rule));
+            }
             TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
             TraceEvent::ChecksBogus => {
                 self.unchecked = true;

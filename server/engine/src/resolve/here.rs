@@ -7,7 +7,6 @@ use crate::client::Clients;
 use crate::client::chased::NO_END;
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::dns64::decision::Stage;
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QUESTION;
@@ -17,13 +16,13 @@ use crate::resolve::progress::{Found, Progress};
 use crate::resolve::rpz::{self, Compared};
 use crate::resolve::steps::Origin;
 use crate::resolve::write::End;
-use crate::resolve::{divert, join};
+use crate::resolve::{divert, join, rewrite};
 use crate::rpz::response::Decided;
 use crate::rpz::table::{NO_RULE_YET, PASSTHRU};
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
-use wire::{Message, Rcode, ede};
+use wire::{Message, Rcode, Record, Type, ede};
 
 /// End of a query for which the reply of a rule cannot be written.
 const BLOCKED: Progress = Progress::Ends(End::Empty(Rcode::SERVFAIL, Some(ede::BLOCKED)));
@@ -80,6 +79,30 @@ impl Here<'_> {
             divert::cut(message, chain, place, question, frame)
         });
         Some(found.unwrap_or(Progress::Ends(End::Endless(NO_END))))
+    }
+
+    /// Writes the reply to a pending query's A question without its addresses. None: there is no room.
+    pub(crate) fn without_addresses(
+        &mut self,
+        pending: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+    ) -> Option<Found> {
+        let written = self.write(pending, Origin::Denial, |settings, question, frame| {
+            let left_out = |record: &Record<'_>| chain.ends_in(record, Type::A);
+            rewrite::without(
+                (message, chain),
+                &left_out,
+                ede::SYNTHESIZED,
+                &settings.dns64.arpa,
+                question,
+                frame,
+            )
+        });
+        match written {
+            Some(Progress::Found(found)) => Some(found),
+            _ => None,
+        }
     }
 
     /// Finds the reply to a pending query's current question in local data.
@@ -157,7 +180,7 @@ impl Here<'_> {
                 _ => self.look_in_rule(pending, decided.rule),
             };
         }
-        if query.stage != Stage::Direct {
+        if query.stage.has_dns64() {
             cx.counters.count(Counter::NotSynthesizedPolicy);
         }
         Some(match action {

@@ -410,7 +410,7 @@ pub fn add_rpz_record(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> 
     zones[place].1.add(local_record(&format!("{owner}.{zone} {text}"))).map_err(|error| error.to_string())
 }
 
-/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore`; each part is optional.
+/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore suppress-a`; each part is optional.
 fn rule(text: &str) -> Result<Rule, String> {
     let mut made = Rule::default();
     let mut part = "";
@@ -418,6 +418,7 @@ fn rule(text: &str) -> Result<Rule, String> {
         match (word, part) {
             ("names" | "clients" | "ipv4" | "prefixes", _) => part = word,
             ("ignore", _) => made.ignores_real = true,
+            ("suppress-a", _) => made.suppresses_a = true,
             (_, "names") => made.names.push(name(word).into()),
             (_, "clients") => made.clients.extend(networks(word)),
             (_, "ipv4") => made.ipv4.extend(networks(word)),

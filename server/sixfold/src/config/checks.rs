@@ -285,6 +285,11 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
             let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&problems.place(&format!("{slot}.real-aaaa")), Fault::new(what, help));
         }
+        if rule.suppresses_a && !rule.ipv4.is_empty() {
+            let what = "a rule with `ipv4` cannot suppress A records";
+            let help = "an A query gets all addresses of a name or none: delete `ipv4`, or write \"answer\"";
+            problems.add(&problems.place(&format!("{slot}.a")), Fault::new(what, help));
+        }
         let key = format!("{slot}.prefixes");
         if !problems.is_set(&key) {
             rule.prefixes.clone_from(&dns64.prefixes);

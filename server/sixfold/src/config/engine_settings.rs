@@ -131,6 +131,7 @@ impl Dns64 {
             ipv4: engine_networks(&rule.ipv4),
             prefixes: rule.prefixes.clone(),
             ignores_real: rule.ignores_real,
+            suppresses_a: rule.suppresses_a,
         };
         Rules::build(self.rules.iter().map(rule).collect())
     }

@@ -367,6 +367,8 @@ repeated! {
         "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
         /// Treatment of real AAAA records:
         "real-aaaa" ignores_real: bool = false, Words(&[("prefer", false), ("ignore", true)]);
+        /// Queries for A records of clients with synthesis:
+        "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
     }
 }
 

@@ -416,7 +416,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
         [[dns64.rule]]\nnames = [\"Legacy.Example\"]\nprefixes = []\n\
         [[dns64.rule]]\nclients = [\"2001:db8:a::/48\", \"10.0.0.0/8\"]\nipv4 = [\"192.0.2.0/24\"]\n\
         prefixes = [\"2001:db8:100::/40\", \"2001:db8:a::/96\"]\n\
-        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\n";
+        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\na = \"suppress\"\n";
     let config = read(text);
     let rules = &config.dns64.rules;
     let shown = |prefixes: &[Pref64]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -425,7 +425,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
     assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
     assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].ignores_real), (2, 1, false));
     assert_eq!(shown(&rules[2].prefixes), ["2001:db8:64::/96"]);
-    assert!(rules[2].ignores_real);
+    assert!(rules[2].ignores_real && rules[2].suppresses_a && !rules[1].suppresses_a);
     assert_eq!(read(&config.to_toml()), config);
     assert_eq!(config.settings().dns64.rules.list().len(), 3);
     let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
@@ -441,6 +441,7 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("ipv4 = []", "`dns64.rule.ipv4` is empty"),
         ("ipv4 = [\"2001:db8::/32\"]", "2001:db8::/32"),
         ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore AAAA records"),
+        ("ipv4 = [\"10.0.0.0/8\"]\na = \"suppress\"", "cannot suppress A records"),
         ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is listed twice"),
         ("prefixes = [\"2001:db8::/97\"]", "/97 is not a length"),
         ("ip4 = [\"10.0.0.0/8\"]", "ipv4"),
