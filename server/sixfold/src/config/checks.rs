@@ -78,6 +78,7 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     let clear: Vec<SocketAddr> = config.server.listen.iter().chain(&config.metrics.listen).copied().collect();
     tls::finish(&mut config.tls, &clear, problems, &mut told);
     told.extend(warnings::of_access(&config.server, !problems.is_set("server.allow")));
+    told.extend(warnings::of_ipv4_clients(&config.server, !problems.is_set("dns64.clients")));
     told.extend(warnings::of_plain_dns(&config.server, &config.upstream));
     told.extend(warnings::of_mapped_addresses(config));
     told.extend(config.upstream.source_warnings());

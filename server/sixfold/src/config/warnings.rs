@@ -33,6 +33,21 @@ pub fn of_access(server: &Server, is_default: bool) -> Option<String> {
     ))
 }
 
+/// Warns of clients over IPv4 that get synthesis although nobody has chosen that (`is_default`): they have IPv4, so an address behind the
+/// translator is a detour. Clients on this host may be stubs of IPv6 clients.
+pub fn of_ipv4_clients(server: &Server, is_default: bool) -> Option<String> {
+    let is_meant = |network: &&Network| network.address.is_ipv4() && !network.address.is_loopback();
+    let networks = server.allow.entries.iter().filter_map(|entry| match entry {
+        Allowed::Network(network) => Some(network),
+        Allowed::Local => None,
+    });
+    let network = networks.filter(|_| is_default).find(is_meant)?;
+    Some(format!(
+        "clients over IPv4 ({network} in `server.allow`) get synthesized addresses, too, since `dns64.clients` does not say who should: write \
+         clients = [\"::/0\"] below [dns64] for those over IPv6 only, or clients = [\"::/0\", \"0.0.0.0/0\"] for all"
+    ))
+}
+
 /// An address that clients outside the site may reach, if all that may send queries are in `"local"`.
 pub fn listens_for_more_than_local(server: &Server) -> Option<&SocketAddr> {
     if !server.allow.has_local() || server.allow.reaches_outside() {
