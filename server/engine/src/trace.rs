@@ -158,6 +158,8 @@ pub enum TraceEvent<'n> {
         /// Target of the CNAME.
         name: &'n [u8],
     },
+    /// The reply of the next event has lost its private addresses.
+    TakesPrivateAddresses,
     /// An alias in the reply of the next event leads where the configuration decides: the reply ends there.
     Diverts(Diversion),
     /// The reply of the last event ends in a CNAME that is not chased: the chain is too long, or is a loop.

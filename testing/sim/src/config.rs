@@ -246,6 +246,7 @@ impl Config {
             local_data: Arc::new(self.own.to_engine(ground_truth)),
             server_names: Default::default(),
             rpz: Arc::new(self.policy.to_engine(ground_truth)),
+            private_addresses: None,
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,
@@ -351,6 +352,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
         local_data: Arc::default(),
         server_names: Default::default(),
         rpz: Arc::default(),
+        private_addresses: None,
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],

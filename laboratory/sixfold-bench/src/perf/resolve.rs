@@ -250,6 +250,7 @@ pub fn settings(workload: Workload) -> Settings {
         local_data: Default::default(),
         server_names: Default::default(),
         rpz: Default::default(),
+        private_addresses: None,
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],

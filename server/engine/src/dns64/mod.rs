@@ -9,4 +9,5 @@ pub mod config;
 pub mod decision;
 pub mod embed;
 pub(crate) mod prefix_table;
+pub mod private;
 pub mod rules;

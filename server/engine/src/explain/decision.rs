@@ -50,6 +50,8 @@ pub enum Decision {
     FollowsAlias(Box<[u8]>),
     /// The reply ends at an alias, since the configuration decides about its target.
     CutsReply(Diversion),
+    /// Private addresses in the reply are taken away.
+    TakesPrivateAddresses,
     /// The reply ends in an alias that is not followed.
     UnfinishedAlias,
     /// This number of addresses is synthesized from the A lookup.
@@ -111,6 +113,7 @@ impl Decision {
             },
             Decision::FollowsAlias(_) => "follows_alias",
             Decision::CutsReply(_) => "cuts_reply",
+            Decision::TakesPrivateAddresses => label(Counter::FilteredPrivate),
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::Synthesizes(_) => "synthesized",
@@ -169,6 +172,7 @@ impl Decision {
             Decision::CutsReply(Diversion::LocalData) => "local.records, local.hosts-file, filter.block",
             Decision::CutsReply(Diversion::SpecialUse) => "RFC 6761",
             Decision::CutsReply(Diversion::ForwardZone) => "upstream.zone",
+            Decision::TakesPrivateAddresses => "filter.private-addresses",
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
@@ -268,6 +272,9 @@ impl fmt::Display for Decision {
                     f,
                     "an alias in the reply leads to a name that {what}: the rest of the reply does not count"
                 )
+            }
+            Decision::TakesPrivateAddresses => {
+                write!(f, "the reply leads into a private network: such addresses are taken away")
             }
             Decision::UnfinishedAlias => {
                 write!(f, "the aliases have no end that is followed: the chain is too long or a loop")

@@ -295,6 +295,7 @@ impl Transcript {
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
+            TraceEvent::TakesPrivateAddresses => self.record(Decision::TakesPrivateAddresses),
             TraceEvent::Diverts(reason) => self.record(Decision::CutsReply(reason)),
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {

@@ -247,7 +247,7 @@ impl Resolver {
                     return progress;
                 }
             }
-            (Origin::Local | Origin::Alias | Origin::Denial, _) => {}
+            (Origin::Filtered | Origin::Local | Origin::Alias | Origin::Denial, _) => {}
         }
         if let Outcome::Reply(message, chain) = outcome
             && chain.has_no_end(message)

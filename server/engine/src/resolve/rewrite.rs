@@ -5,7 +5,7 @@ use crate::local::record::{BLOCKED_TTL, write_denial};
 use crate::message::cname_chain::Chain;
 use crate::message::reply::{ede_to_store, is_of_transaction};
 use wire::header::Flags;
-use wire::{Builder, EdeCode, Message, Record, Section, Type};
+use wire::{Builder, EdeCode, Message, Rcode, Record, Section, Type};
 
 /// Writes a reply without the records that `is_left_out` names, and without the signatures over their RRsets. If nothing is left of what
 /// was asked, the reply is a negative one with this extended DNS error, and with an SOA record, so that clients may cache it (RFC 2308
@@ -33,7 +33,7 @@ pub(crate) fn without(
     copy_section(&mut builder, message, Section::Answer, &|record| {
         !chain.keeps(record) || is_left_out(record)
     })?;
-    if is_less && !has_data {
+    if is_less && !has_data && message.rcode() == Rcode::NOERROR {
         write_denial(&mut builder, chain.end(), BLOCKED_TTL, arpa).ok()?;
         builder.opt(512, 0, 0, false, Some(ede)).ok()?;
         return Some(builder.finish());
@@ -42,7 +42,8 @@ pub(crate) fn without(
     for section in [Section::Authority, Section::Additional] {
         copy_section(&mut builder, message, section, &|record| is_hop_by_hop(record) || is_left_out(record))?;
     }
-    builder.opt(512, 0, 0, false, ede_to_store(message)).ok()?;
+    let extended_rcode = (message.rcode().0 >> 4) as u8;
+    builder.opt(512, extended_rcode, 0, false, ede_to_store(message)).ok()?;
     Some(builder.finish())
 }
 

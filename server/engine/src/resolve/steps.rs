@@ -32,6 +32,8 @@ use wire::{Message, Rcode, Record, Section, Type};
 pub(crate) enum Origin {
     /// An upstream, now or earlier: the cache has it.
     Upstream,
+    /// An upstream, but private addresses were taken away: nothing more is to be checked.
+    Filtered,
     /// Local data, or those of a rule of a response policy zone.
     Local,
     /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.

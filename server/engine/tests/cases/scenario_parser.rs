@@ -10,7 +10,8 @@ use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
 use engine::settings::{
-    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, Reverse, Select,
+    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, PrivateAddresses, Reverse,
+    Select,
 };
 use engine::{Settings, Span, Transport};
 use pref64::mapping::{Mapping, Mappings};
@@ -238,6 +239,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
     let mut mappings: Vec<Mapping> = Vec::new();
+    let (mut private, mut private_names) = (Vec::new(), Vec::new());
     let mut empty_zones = false;
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
@@ -258,6 +260,10 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "filter.rpz" => {
                 add_rpz_record(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
             }
+            "filter.private-addresses" => private.extend(networks(value)),
+            "filter.private-names" => {
+                private_names.extend(value.split_whitespace().map(|word| name(word).into()))
+            }
             "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
         }
@@ -268,6 +274,7 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
         .into();
     let mappings = Mappings::new(mappings).map_err(|_| "a prefix is mapped twice")?;
     made.dns64.mappings = (!mappings.is_empty()).then(|| mappings.into());
+    made.private_addresses = PrivateAddresses::new(&private, private_names).map(Into::into);
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;

@@ -329,6 +329,12 @@ fn finish_filter(config: &mut Config, problems: &Problems, warnings: &mut Vec<St
                 .to_owned(),
         );
     }
+    if config.filter.private_addresses.is_empty() && !config.filter.private_names.is_empty() {
+        warnings.push(
+            "`filter.private-names` has no effect without `filter.private-addresses`: name the networks there, or delete the names"
+                .to_owned(),
+        );
+    }
     rpz::read(&mut config.filter, problems, warnings);
 }
 

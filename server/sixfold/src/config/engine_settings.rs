@@ -8,7 +8,7 @@ use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
-use engine::settings::{self, ClientNetworks, Networks};
+use engine::settings::{self, ClientNetworks, Networks, PrivateAddresses};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -48,6 +48,7 @@ impl Config {
                 version: self.server.version.as_bytes().into(),
             },
             rpz: Arc::clone(&self.filter.policy),
+            private_addresses: self.private_addresses().map(Arc::new),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
                 clients: client_networks(&dns64.clients),
@@ -109,6 +110,12 @@ impl Config {
         };
         LocalData::new(records.chain(hosts).cloned().chain(designated).collect(), blocked)
             .with_empty_zones(self.local.empty_zones)
+    }
+
+    /// The addresses that replies of upstreams must not have.
+    fn private_addresses(&self) -> Option<PrivateAddresses> {
+        let names = self.filter.private_names.iter().map(|name| name.wire().into());
+        PrivateAddresses::new(&engine_networks(&self.filter.private_addresses), names.collect())
     }
 
     /// Memory that each of `workers` workers reserves at start.

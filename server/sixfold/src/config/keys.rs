@@ -217,6 +217,10 @@ tables! {
         /// Treatment of a record of a response policy zone that cannot be used:
         "rpz-bad-records" rpz_bad_records: BadRecords = BadRecords::Skip,
             Words(&[("skip", BadRecords::Skip), ("refuse", BadRecords::Refuse)]);
+        /// IPv6 and IPv4 networks that no answer of an upstream may lead into (DNS rebinding), at most 1024.
+        "private-addresses" private_addresses: Vec<Network> = Vec::new(), networks(any_network);
+        /// Names for which answers may lead there: the queried name is one of these or below one; without a wildcard in front.
+        "private-names" private_names: Vec<Name> = Vec::new(), List::of("names", "a domain name", Name::covering, Name::to_string);
         with {
             /// The rules of the response policy zones.
             policy: Arc<engine::rpz::ResponsePolicy> = Arc::default();

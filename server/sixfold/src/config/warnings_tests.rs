@@ -16,6 +16,10 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
             "server.allow = [\"local\", \"2001:db8::/32\", \"10.0.0.0/8\"]",
             &["clients over IPv4 (10.0.0.0/8 in `server.allow`)", "clients = [\"::/0\"] below [dns64]"],
         ),
+        (
+            "filter.private-names = [\"corp.example\"]",
+            &["`filter.private-names` has no effect", "name the networks"],
+        ),
         ("dns64.clients = []", &["`dns64.clients` is empty", "no client gets synthesis"]),
         ("dns64.clients = [\"::/0\", \"!::/0\"]", &["both ::/0 and !::/0"]),
         ("dns64.exclude-aaaa = [\"::/0\"]", &["all real AAAA records count as absent", "name only"]),
