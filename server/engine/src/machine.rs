@@ -184,7 +184,7 @@ impl Resolver {
             SpecialUse::Ordinary => self.begin_at(query, None, cx),
             // A record of the configuration takes precedence over the zone of a special-use name.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
-            _ if settings.local_data.has_records(qname) => self.begin_at(query, None, cx),
+            _ if settings.local_data.precedes_zones(qname, qtype) => self.begin_at(query, None, cx),
             SpecialUse::Local(answer) => {
                 cx.out.trace(Subject::Query, || TraceEvent::SpecialUse { zone: answer.zone, name: qname });
                 cx.counters.count(answer.zone.counter());

@@ -120,6 +120,8 @@ pub struct Arpa {
     pub server: Box<[u8]>,
     /// Mailbox of the person responsible, in the SOA records of these zones, in wire form.
     pub contact: Box<[u8]>,
+    /// Name of the designated resolver (RFC 9462) in wire form, about which clients may ask as about `resolver.arpa` (RFC 9606); empty: none.
+    pub designated: Box<[u8]>,
 }
 
 impl Default for Arpa {
@@ -129,6 +131,7 @@ impl Default for Arpa {
             ipv4only: true,
             server: Box::from(&b"\x09localhost\x00"[..]),
             contact: Box::from(&b"\x06nobody\x07invalid\x00"[..]),
+            designated: Box::default(),
         }
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::dns64::config::Dns64;
 use crate::local::arpa;
-use crate::local::local_answer::ZoneAuthority;
+use crate::local::local_answer::{ZoneAuthority, ZoneData};
 use crate::local::local_data::LocalData;
 use crate::local::reserved::{self, INVALID, LOCALHOST, ONION};
 use crate::message::question::ForwardKey;
+use crate::reasons::LocalZone;
 use crate::upstream::config::ForwardZone;
 use core::net::Ipv6Addr;
 use wire::{Class, Type};
@@ -52,15 +53,40 @@ pub fn classify<'s>(
         END_OF_LOCALHOST => LOCALHOST,
         END_OF_INVALID => INVALID,
         END_OF_ONION => ONION,
-        _ => return SpecialUse::Ordinary,
+        _ => return classify_designated(settings, client, name, qtype, class),
     };
     // The octets may belong to a longer label, which is told later.
     let has_end =
         name.len() >= top_level.len() && name[name.len() - top_level.len()..].eq_ignore_ascii_case(top_level);
     if !has_end || class != Class::IN {
-        return SpecialUse::Ordinary;
+        return classify_designated(settings, client, name, qtype, class);
     }
     classify_special(settings, client, name, qtype)
+}
+
+/// Classifies a name that is no special-use name: a question about this resolver may also name it as the designated one (RFC 9606 section 4).
+#[inline]
+fn classify_designated<'s>(
+    settings: SpecialUseSettings<'s>,
+    client: Ipv6Addr,
+    name: &[u8],
+    qtype: Type,
+    class: Class,
+) -> SpecialUse<'s> {
+    if qtype != Type::RESINFO || class != Class::IN {
+        return SpecialUse::Ordinary;
+    }
+    let dns64 = settings.dns64;
+    match wire::eq_ignore_case(name, &dns64.arpa.designated) {
+        true => SpecialUse::Local(resolver_info(dns64, client)),
+        false => SpecialUse::Ordinary,
+    }
+}
+
+/// The facts about this resolver (RFC 9606), for the name of the question.
+fn resolver_info(dns64: &Dns64, client: Ipv6Addr) -> LocalAnswer<'_> {
+    let (zone, authority) = (LocalZone::ResolverArpa, ZoneAuthority::Empty);
+    LocalAnswer { zone, data: ZoneData::resolver_info(dns64, client), authority, apex: 0, client, dns64 }
 }
 
 #[cold]
@@ -102,6 +128,9 @@ fn reserved<'s>(
             || forward_zones.iter().any(|forward| wire::is_at_or_below(&forward.name, name))
             || arpa::is_above_prefix(dns64, name)
     };
+    if qtype == Type::RESINFO && zone.is_resolver_arpa() {
+        return Some(resolver_info(dns64, client));
+    }
     let data = zone.data(qtype, exists)?;
     let (apex, zone) = (zone.apex, zone.kind.zone());
     Some(LocalAnswer { zone, data, authority: ZoneAuthority::Empty, apex, client, dns64 })

@@ -356,6 +356,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.ptr-server" => dns64.arpa.server = name(value).into(),
         "dns64.ptr-contact" => dns64.arpa.contact = name(value).into(),
+        "tls.ddr-name" => dns64.arpa.designated = name(value).into(),
         "dns64.ipv4only-arpa" => dns64.arpa.ipv4only = yes,
         "dns64.rule" => {
             let mut list = dns64.rules.list().to_vec();

@@ -69,6 +69,11 @@ impl Config {
                     ipv4only: dns64.ipv4only_arpa,
                     server: dns64.ptr_server.wire().into(),
                     contact: dns64.ptr_contact.wire().into(),
+                    designated: self
+                        .tls
+                        .ddr_name
+                        .as_ref()
+                        .map_or_else(Box::default, |name| name.wire().into()),
                 },
             },
             cache: settings::Caching {
