@@ -707,7 +707,10 @@ fn many_ds_records_of_one_tag_cost_a_bounded_number_of_digests() {
     wrong.push(good);
     let all: Vec<&[u8]> = wrong.iter().map(Vec::as_slice).collect();
     assert_eq!(entry(std::slice::from_ref(&key), &all, Algorithms::CURRENT), Err("KeyMissing".into()));
-    assert_eq!(entry(std::slice::from_ref(&key), &all[50..], Algorithms::CURRENT).map(|keys| keys.len()), Ok(1));
+    assert_eq!(
+        entry(std::slice::from_ref(&key), &all[50..], Algorithms::CURRENT).map(|keys| keys.len()),
+        Ok(1)
+    );
     let more: Vec<&[u8]> = all.iter().chain(&all[..4]).copied().collect();
     assert_eq!(entry(&[key], &more, Algorithms::CURRENT), Err("TooMuchWork".into()));
 }

@@ -126,6 +126,10 @@ counters! {
     FilteredDrop = "filtered_total" {"reason": "rpz_drop"};
     /// Queries that a response policy zone exempts from its other rules, and from those of later zones.
     FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
+    /// Answers to A queries without addresses, by a rule with `a = "suppress"`.
+    SuppressedA = "suppressed_a_total" {};
+    /// Replies of upstreams from which private addresses were taken away.
+    FilteredPrivate = "filtered_total" {"reason": "private_address"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     OmittedNonGlobal = "omitted_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.

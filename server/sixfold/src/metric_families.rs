@@ -120,7 +120,10 @@ pub const SECTIONS: &[Section] = &[
                 ""),
             Family::of("sixfold_filtered_total", "counter",
                 "`reason`: `block` a name of `filter.block`; by a response policy zone: `rpz_nxdomain`, `rpz_nodata`, `rpz_local` data of the \
-                 zone, `rpz_tcp_only` sent to TCP, `rpz_drop` not answered, `rpz_passthru` exempted", "Queries decided by a filter.", ""),
+                 zone, `rpz_tcp_only` sent to TCP, `rpz_drop` not answered, `rpz_passthru` exempted; `private_address` replies that lost addresses of \
+                 `filter.private-addresses`", "Queries decided by a filter.", ""),
+            Family::of("sixfold_suppressed_a_total", "counter",
+                "", "A queries answered without addresses, by a rule with `a = \"suppress\"`.", ""),
             Family::of("sixfold_omitted_addresses_total", "counter",
                 "`reason`: `non_global` `never_embed` `rule` `max_records`", "IPv4 addresses that were not embedded.", ""),
             Family::of("sixfold_prefix_up", "gauge",

@@ -18,6 +18,7 @@ pub mod name;
 pub mod patch;
 mod plain_names;
 pub mod record;
+pub mod service_binding;
 pub mod types;
 
 mod limits;

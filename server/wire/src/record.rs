@@ -2,6 +2,7 @@
 
 use crate::name::{Name, after_name};
 use crate::rdata::RdataParts;
+use crate::service_binding::Hints;
 use crate::types::{Class, Type};
 
 /// Octets between the owner and RDATA: type, class, TTL, RDLENGTH.
@@ -90,6 +91,14 @@ impl<'a> Record<'a> {
             return None;
         }
         self.rdata().try_into().ok()
+    }
+
+    /// Address hints of an SVCB or HTTPS record in class IN; none of other records.
+    pub fn hints(&self) -> Hints<'a> {
+        match self.rtype {
+            Type::SVCB | Type::HTTPS if self.class == Class::IN => Hints::of(self.rdata()),
+            _ => Hints::NONE,
+        }
     }
 
     /// MINIMUM field of an SOA record. Together with the record's own TTL it limits the negative TTL (RFC 2308).

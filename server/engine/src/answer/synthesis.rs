@@ -4,7 +4,7 @@ use crate::answer::answer_memo::{ChosenPrefixes, Compose, Composition};
 use crate::answer::builder::{ResponseBuilder, Written};
 use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
-use crate::dns64::embed::{self, Embedding, EmbeddingCounts};
+use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::dns64::rules::Applicable;
 use crate::message::cname_chain::{Chain, leads_on};
 use core::ops::ControlFlow;
@@ -83,9 +83,9 @@ pub fn synthesize(
     }
     response.begin_rrset();
     let counts = embed::decide_addresses(message, chain, input.dns64, input.rules, |decision| {
-        if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+        if let Some(address) = decision.synthesized() {
             //= RFC 6147 section 5.1.7: requirement 12
-            response.aaaa(decision.owner, ttl, prefix.embed(decision.address));
+            response.aaaa(decision.owner, ttl, address);
         }
         ControlFlow::Continue(())
     });

@@ -16,6 +16,8 @@ use wire::{Message, Name, Record, Section, Type};
 pub enum Embedding {
     /// It is embedded in an address under the prefix.
     Embedded,
+    /// An explicit address mapping gives this address for it (RFC 7757), whatever the prefixes are.
+    Mapped([u8; 16]),
     /// Left out: a network of `dns64.never-embed` contains it.
     NeverEmbed,
     /// Left out: it is not global, and the prefix is the well-known one (RFC 6052 section 3.1).
@@ -36,10 +38,22 @@ pub struct AddressDecision<'d, 'a> {
     pub address: [u8; 4],
     /// Rule that gives the prefixes; `None` means the general prefixes `dns64.prefixes`.
     pub rule: Option<&'d Rule>,
-    /// Prefix; `None` only for [`Embedding::NoPrefix`].
+    /// Prefix; `None` for [`Embedding::NoPrefix`], and for an address with a mapping.
     pub prefix: Option<&'d Pref64>,
     /// Decision about the address.
     pub fate: Embedding,
+}
+
+impl AddressDecision<'_, '_> {
+    /// The address that is synthesized.
+    #[inline]
+    pub fn synthesized(&self) -> Option<[u8; 16]> {
+        match (self.fate, self.prefix) {
+            (Embedding::Embedded, Some(prefix)) => Some(prefix.embed(self.address)),
+            (Embedding::Mapped(address), _) => Some(address),
+            _ => None,
+        }
+    }
 }
 
 /// Numbers of addresses that a synthesis embedded and left out.
@@ -90,7 +104,7 @@ impl EmbeddingCounts {
     #[inline]
     fn count(&mut self, fate: Embedding) {
         match fate {
-            Embedding::Embedded => self.records += 1,
+            Embedding::Embedded | Embedding::Mapped(_) => self.records += 1,
             Embedding::NeverEmbed => self.never_embed += 1,
             Embedding::NonGlobal => self.non_global += 1,
             Embedding::NoPrefix => self.by_rule += 1,
@@ -101,8 +115,8 @@ impl EmbeddingCounts {
 }
 
 /// Decides about every address at the end of the CNAME chain, in the order of the records, and for each address in the order of
-/// its prefixes: those of the first rule that matches, else the general ones. A second record with the same address is skipped:
-/// equal records are one record (RFC 2181 section 5). Ends early if `each` breaks.
+/// its prefixes: those of the first rule that matches, else the general ones. An address with a mapping has that one alone. A second
+/// record with the same address is skipped: equal records are one record (RFC 2181 section 5). Ends early if `each` breaks.
 #[inline]
 pub fn decide_addresses<'d, 'a>(
     message: &Message<'a>,
@@ -119,6 +133,17 @@ pub fn decide_addresses<'d, 'a>(
         }
         let Some(address) = record.address4() else { continue };
         if !seen.is_new(address) {
+            continue;
+        }
+        if let Some(mapped) = dns64.mapped(address) {
+            let has_room = counts.records < dns64.max_records;
+            let fate = if has_room { Embedding::Mapped(mapped) } else { Embedding::BeyondMax };
+            counts.count(fate);
+            if each(&AddressDecision { owner: record.owner, address, rule: None, prefix: None, fate })
+                .is_break()
+            {
+                return counts;
+            }
             continue;
         }
         //= RFC 6147 section 5: requirement 1
@@ -240,7 +265,7 @@ fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
         Embedding::NeverEmbed
     //= RFC 6052 section 3.1: requirement 36
     //= RFC 6147 section 7.3: requirement 32; another prefix carries them.
-    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
+    } else if prefix.is_well_known() && !dns64.non_global.allows(address) {
         Embedding::NonGlobal
     } else {
         Embedding::Embedded
@@ -262,13 +287,13 @@ pub fn all_omitted(
         let List { prefixes, in_use } = list(dns64, rules, rules.decide(address));
         prefixes.iter().enumerate().any(|(place, prefix)| {
             in_use >> (place % LISTED) & 1 == 1 && embedding(dns64, prefix, address) == Embedding::Embedded
-        })
+        }) || dns64.mapped(address).is_some()
     };
     if dns64.max_records > 0 && first.address4().is_some_and(may_embed) {
         return None;
     }
     let counts = decide_addresses(message, chain, dns64, rules, |decision| match decision.fate {
-        Embedding::Embedded => ControlFlow::Break(()),
+        Embedding::Embedded | Embedding::Mapped(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     (counts.records == 0).then_some(counts)

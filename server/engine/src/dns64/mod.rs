@@ -10,4 +10,5 @@ pub mod decision;
 pub mod embed;
 pub mod gateways;
 pub(crate) mod prefix_table;
+pub mod private;
 pub mod rules;

@@ -46,6 +46,8 @@ pub struct Rule {
     /// Synthesize even if there are real AAAA records. Allowed only for rules without `ipv4`, because the A records are not known
     /// yet when this is decided.
     pub ignores_real: bool,
+    /// Clients with DNS64 get no A records. Allowed only for rules without `ipv4`, as above.
+    pub suppresses_a: bool,
 }
 
 /// Reason to reject a list of rules.
@@ -83,6 +85,8 @@ impl From<TooManyEntries> for RulesTooLarge {
 pub struct Rules {
     /// Rules in the order of the configuration.
     list: Vec<Rule>,
+    /// True if a rule has `suppresses_a`.
+    suppress_a: bool,
     /// Names of all rules; the number of a name is the index of its node.
     names: NameTable,
     nodes: Vec<RuleNode>,
@@ -154,6 +158,7 @@ impl Rules {
         rules.by_length =
             PrefixTable::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
         rules.build_advertised(&list, &mut room)?;
+        rules.suppress_a = list.iter().any(|rule| rule.suppresses_a);
         rules.list = list;
         Ok(rules)
     }
@@ -259,6 +264,12 @@ impl Rules {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
+    }
+
+    /// True if a rule suppresses A records.
+    #[inline]
+    pub fn may_suppress_a(&self) -> bool {
+        self.suppress_a
     }
 
     /// Rules in order.
@@ -418,8 +429,19 @@ impl<'r> Applicable<'r> {
     /// Rule that ignores real AAAA records: the first rule that matches all IPv4 addresses, if it has `ignores_real`.
     #[inline]
     pub fn ignores_real(&self) -> Option<&'r Rule> {
+        self.of_all_addresses().filter(|rule| rule.ignores_real)
+    }
+
+    /// Rule by which clients with DNS64 get no A records: the first rule that matches all IPv4 addresses, if it has `suppresses_a`.
+    pub fn suppresses_a(&self) -> Option<&'r Rule> {
+        self.of_all_addresses().filter(|rule| rule.suppresses_a)
+    }
+
+    /// First rule that matches all IPv4 addresses.
+    #[inline]
+    fn of_all_addresses(&self) -> Option<&'r Rule> {
         let lowest = self.leaves().map(|leaf| leaf.always).min();
-        lowest.and_then(|number| self.rules.list.get(number as usize)).filter(|rule| rule.ignores_real)
+        lowest.and_then(|number| self.rules.list.get(number as usize))
     }
 }
 

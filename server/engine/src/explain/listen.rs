@@ -306,10 +306,15 @@ impl Transcript {
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
+            TraceEvent::TakesPrivateAddresses => self.record(Decision::TakesPrivateAddresses),
             TraceEvent::Diverts(reason) => self.record(Decision::CutsReply(reason)),
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 self.on_addresses(reply, chain, rules, negative_ttl);
+            }
+            TraceEvent::SuppressesA { rule } => {
+                let rule = rule.and_then(|rule| self.rule_number(rule));
+                self.record(Decision::SuppressesA(rule));
             }
             TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
             TraceEvent::ChecksBogus => {
@@ -376,14 +381,13 @@ impl Transcript {
         let counts = embed::decide_addresses(reply, chain, &self.policy.dns64, rules, |decision| {
             let mut owner = [0; 255];
             let length = decision.owner.write(&mut owner);
-            let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
             addresses.push(Address {
                 owner: lower_case(&owner[..length]),
                 ipv4: decision.address.into(),
                 rule: decision.rule.and_then(|rule| self.rule_number(rule)),
                 prefix: decision.prefix.copied(),
                 fate: embed::reason(decision, &self.policy.dns64, rules),
-                aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
+                aaaa: decision.synthesized().map(Ipv6Addr::from),
             });
             ControlFlow::Continue(())
         });

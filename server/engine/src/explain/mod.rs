@@ -160,7 +160,7 @@ pub struct Address {
     pub ipv4: Ipv4Addr,
     /// Number of the rule that decided, from 1. None: no rule matches.
     pub rule: Option<usize>,
-    /// The prefix. None: the rule has none.
+    /// The prefix. None: the rule has none, or the address has a mapping.
     pub prefix: Option<Pref64>,
     /// Decision about the address.
     pub fate: Embedding,

@@ -88,6 +88,8 @@ pub(super) enum ZoneData {
     Ns,
     /// A PTR record to this name.
     Pointer(&'static [u8]),
+    /// A RESINFO record that tells of DNS64.
+    ResolverInfo,
     /// A CNAME record to the reverse name of this IPv4 address.
     Alias([u8; 4]),
     /// A CNAME record to one of the reverse names of `ipv4only.arpa`, and the PTR record of that name.
@@ -107,6 +109,14 @@ impl Advertised {
     /// True if there are no prefixes because no gateway lives.
     fn lacks_gateway(&self) -> bool {
         self.prefixes.is_empty() && self.is_dead
+    }
+}
+
+impl ZoneData {
+    /// The facts about this resolver for a client (RFC 9606): that it does DNS64. The key `dns64` is that of draft-fobser-resinfo-dns64-02, and has
+    /// no value. A client without DNS64 learns nothing.
+    pub(super) fn resolver_info(dns64: &Dns64, client: Ipv6Addr) -> ZoneData {
+        if dns64.clients.contains(client) { ZoneData::ResolverInfo } else { ZoneData::NoData }
     }
 }
 
@@ -234,6 +244,10 @@ impl LocalAnswer<'_> {
             ZoneData::Loopback4 => response.record(Section::Answer, owner, Type::A, ttl, &[127, 0, 0, 1]),
             ZoneData::Loopback6 => {
                 response.record(Section::Answer, owner, Type::AAAA, ttl, &Ipv6Addr::LOCALHOST.octets());
+            }
+            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 5).
+            ZoneData::ResolverInfo => {
+                response.record(Section::Answer, owner, Type::RESINFO, ARPA_TTL, b"\x05dns64");
             }
             ZoneData::Pointer(target) => response.record(Section::Answer, owner, Type::PTR, ttl, target),
             ZoneData::Alias(address) | ZoneData::AliasToPointer(address) => {

@@ -32,6 +32,8 @@ use wire::{Message, Rcode, Record, Section, Type};
 pub(crate) enum Origin {
     /// An upstream, now or earlier: the cache has it.
     Upstream,
+    /// An upstream, but private addresses were taken away: nothing more is to be checked.
+    Filtered,
     /// Local data, or those of a rule of a response policy zone.
     Local,
     /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.
@@ -59,6 +61,8 @@ pub(crate) enum Next<'r, 'm, 'a> {
     NoGateway(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is the reply.
     Forward(Forward<'m, 'a>),
+    /// The answer is the reply without its addresses, since a rule suppresses A records.
+    SuppressA(&'m Message<'a>, &'m Chain<'a>),
     /// The answer is SERVFAIL, since the AAAA reply is bogus.
     Bogus,
     /// The answer is the aliases that led to the name.
@@ -119,6 +123,24 @@ pub(crate) fn direct<'m, 'a>(
     })
 }
 
+/// A query for A records that a rule suppresses: an answer without addresses is the answer, whatever it is.
+pub(crate) fn suppressed_a<'m, 'a>(
+    query: &PendingQuery,
+    outcome: &Outcome<'m, 'a>,
+    origin: Origin,
+) -> Next<'static, 'm, 'a> {
+    if let Outcome::Reply(reply, chain) = *outcome
+        && first_a(reply, chain).is_some()
+    {
+        return Next::SuppressA(reply, chain);
+    }
+    match direct(query, outcome, origin) {
+        // Other clients get another answer, and later this client, too.
+        Next::Forward(forward) => Next::Forward(Forward { is_for_all: false, ..forward }),
+        next => next,
+    }
+}
+
 /// True if a reply ends in an alias that has to be followed here: clients are stubs, which do not follow aliases (RFC 1034 section
 /// 5.3.1), and servers that do not recurse leave those that leave their zones to the asker (section 4.3.2). A client that asks
 /// without RD wants to know what there is. No upstream knows a local alias.
@@ -170,6 +192,11 @@ pub(crate) fn aaaa<'m, 'a>(
 /// Rule that makes DNS64 ignore real AAAA records for a query; none if they count.
 pub(crate) fn ignores_real<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
     dns64.rules.of(query.client.address, query.name()).ignores_real()
+}
+
+/// Rule that suppresses the A records of a query.
+pub(crate) fn suppresses_a<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
+    dns64.rules.of(query.client.address, query.name()).suppresses_a()
 }
 
 /// The AAAA lookup with CD set, without validation, is over: it shows if there is a reply at all. The client never gets that reply.

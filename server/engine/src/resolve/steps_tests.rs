@@ -28,6 +28,7 @@ enum Step {
     NoGateway,
     /// With the reason.
     Forward(Option<PassReason>),
+    SuppressA,
     Bogus,
     AliasesOnly,
     /// With the reason.
@@ -130,6 +131,12 @@ const TABLE: &[Row] = &[
     (Stage::Direct, plain, noerror(&[CNAME]), Step::Forward(None)),
     (Stage::Direct, |query| query.query_flags = QueryFlags::RD, noerror(&[CNAME]), Step::Chase),
     (Stage::Direct, plain, None, Step::Failed(None)),
+    // A rule suppresses A records: only an answer with addresses is another one.
+    (Stage::SuppressedA, plain, noerror(&[A]), Step::SuppressA),
+    (Stage::SuppressedA, plain, noerror(&[SOA]), Step::Forward(None)),
+    (Stage::SuppressedA, plain, rcode(Rcode::NXDOMAIN), Step::Forward(None)),
+    (Stage::SuppressedA, |query| query.query_flags = QueryFlags::RD, noerror(&[CNAME]), Step::Chase),
+    (Stage::SuppressedA, plain, None, Step::Failed(None)),
 ];
 
 /// The reply of a lookup for [`NAME`].
@@ -152,6 +159,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
     let mut rules = Applicable::none(&dns64.rules);
     let next = match query.stage {
         Stage::Direct => direct(query, outcome, Origin::Upstream),
+        Stage::SuppressedA => suppressed_a(query, outcome, Origin::Upstream),
         Stage::Aaaa => aaaa(query, decide(outcome, dns64), outcome, dns64),
         Stage::AaaaWithCd => aaaa_with_cd(outcome, dns64),
         Stage::A => a(query, outcome, dns64, &mut rules),
@@ -166,6 +174,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
         Next::Synthesize(_) => Step::Synthesize,
         Next::NoGateway(..) => Step::NoGateway,
         Next::Forward(forward) => Step::Forward(forward.reason),
+        Next::SuppressA(..) => Step::SuppressA,
         Next::Bogus => Step::Bogus,
         Next::AliasesOnly => Step::AliasesOnly,
         Next::Failed(reason) => Step::Failed(reason),
@@ -174,7 +183,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
 
 /// A pending query for [`NAME`] at a stage.
 fn pending_query(stage: Stage) -> PendingQuery {
-    let qtype = if stage == Stage::Direct { Type::A } else { Type::AAAA };
+    let qtype = if matches!(stage, Stage::Direct | Stage::SuppressedA) { Type::A } else { Type::AAAA };
     let question = [NAME, &qtype.0.to_be_bytes(), &Class::IN.0.to_be_bytes()].concat();
     let mut query = PendingQuery { stage, question_len: question.len() as u16, ..PendingQuery::default() };
     query.question[..question.len()].copy_from_slice(&question);

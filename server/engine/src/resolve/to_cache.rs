@@ -13,7 +13,7 @@ use crate::cache::entry::EntryKind;
 use crate::cache::store::StoredSynthesis;
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::dns64::config::is_excluded;
+use crate::dns64::config::{NonGlobal, is_excluded};
 use crate::dns64::decision::Cause;
 use crate::dns64::gateways::{Gateways, Spread};
 use crate::interface::Outbox;
@@ -170,18 +170,20 @@ impl CacheParts<'_> {
     }
 
     /// True if a synthesis for one client is that of all, but for the prefix: clients have different ones with [`Spread::Client`]. A rule of
-    /// a response policy zone may be for addresses under one prefix, and only 64:ff9b::/96 does not take all addresses.
+    /// a response policy zone may be for addresses under one prefix, only 64:ff9b::/96 does not take all addresses, and a mapping has none.
     #[cold]
     fn suits_all(&self, gateways: &Gateways, addresses: &Addresses<'_, '_, '_>) -> bool {
         if gateways.table().spread != Spread::Client {
             return true;
         }
         let dns64 = &self.settings.dns64;
-        let takes_all = dns64.embed_non_global || !dns64.prefixes.iter().any(Pref64::is_well_known);
+        let takes_all =
+            dns64.non_global == NonGlobal::Embed || !dns64.prefixes.iter().any(Pref64::is_well_known);
+        // A mapped address is under no prefix, and must not be taken for one that is.
+        let suits = |address| (takes_all || pref64::is_global(address)) && dns64.mapped(address).is_none();
         let Addresses { reply, chain, .. } = *addresses;
         let mut ends = reply.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
-        self.settings.rpz.is_empty()
-            && (takes_all || ends.all(|record| record.address4().is_none_or(pref64::is_global)))
+        self.settings.rpz.is_empty() && ends.all(|record| record.address4().is_none_or(suits))
     }
 
     /// Stores a synthesis that `write.rs` has written, if there is one: the answer for all clients to which no rule applies.

@@ -94,7 +94,7 @@ impl Writer<'_> {
             }
             End::Endless(_) => {
                 cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::ChaseEnds);
-                if clients.pending_queries[pending].stage != Stage::Direct {
+                if clients.pending_queries[pending].stage.has_dns64() {
                     cx.counters.count(Counter::NotSynthesizedFailure);
                 }
             }

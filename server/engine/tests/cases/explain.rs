@@ -11,7 +11,7 @@ use engine::explain::{
 use engine::local::LocalRecord;
 use engine::reasons::LocalReply;
 use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger, ZoneSource};
-use engine::settings::{Lookup, Network};
+use engine::settings::{Lookup, Network, NonGlobal};
 use engine::{Instant, Settings, Span, Transport};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -566,7 +566,8 @@ fn the_addresses_of_an_explanation_are_those_of_the_answer() {
             set_prefixes(&mut settings.dns64, "64:ff9b::/96 2001:db8:64::/96");
         }
         settings.dns64.max_records = 1 + rng.below(8) as usize;
-        settings.dns64.embed_non_global = rng.below(2) == 0;
+        settings.dns64.non_global =
+            [NonGlobal::Omit, NonGlobal::Private, NonGlobal::Embed][rng.below(3) as usize];
         settings.dns64.lookup =
             [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(ROUND_TRIP)][rng.below(3) as usize];
         let rules = (0..rng.below(4)).map(|_| Rule {

@@ -10,9 +10,13 @@ use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
-use engine::settings::{ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, OnFailure, Reverse, Select};
+use engine::settings::{
+    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, PrivateAddresses, Reverse,
+    Select,
+};
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
+use pref64::mapping::{Mapping, Mappings};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
 
@@ -250,6 +254,8 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mappings: Vec<Mapping> = Vec::new();
+    let (mut private, mut private_names) = (Vec::new(), Vec::new());
     let mut empty_zones = false;
     let mut gateways = GatewayKeys::default();
     for statement in statements {
@@ -266,10 +272,17 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             }
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
+            "dns64.mapping" => {
+                mappings.push(value.parse().map_err(|fault| format!("{}: {fault}", statement.line))?)
+            }
             "local.empty-zones" => empty_zones = value == "true",
             "local.record" => records.push(local_record(value)),
             "filter.rpz" => {
                 add_rpz_record(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
+            }
+            "filter.private-addresses" => private.extend(networks(value)),
+            "filter.private-names" => {
+                private_names.extend(value.split_whitespace().map(|word| name(word).into()))
             }
             "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
@@ -279,6 +292,9 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     made.rpz = ResponsePolicy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
         .map_err(|error| error.to_string())?
         .into();
+    let mappings = Mappings::new(mappings).map_err(|_| "a prefix is mapped twice")?;
+    made.dns64.mappings = (!mappings.is_empty()).then(|| mappings.into());
+    made.private_addresses = PrivateAddresses::new(&private, private_names).map(Into::into);
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;
@@ -390,7 +406,14 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.clients" => dns64.clients = clients(value),
         "dns64.never-embed" => dns64.never_embed = networks(value),
-        "dns64.non-global" => dns64.embed_non_global = value == "embed",
+        "dns64.non-global" => {
+            dns64.non_global = match value {
+                "omit" => NonGlobal::Omit,
+                "private" => NonGlobal::Private,
+                "embed" => NonGlobal::Embed,
+                _ => return Err("omit, private or embed".into()),
+            }
+        }
         "dns64.lookup" => {
             dns64.lookup = match value.split_once(' ') {
                 Some(("stagger", time)) => Lookup::Stagger(span(time)?),
@@ -411,6 +434,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.ptr-server" => dns64.arpa.server = name(value).into(),
         "dns64.ptr-contact" => dns64.arpa.contact = name(value).into(),
+        "tls.ddr-name" => dns64.arpa.designated = name(value).into(),
         "dns64.ipv4only-arpa" => dns64.arpa.ipv4only = yes,
         "dns64.rule" => {
             let mut list = dns64.rules.list().to_vec();
@@ -472,7 +496,7 @@ pub fn add_rpz_record(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> 
     zones[place].1.add(local_record(&format!("{owner}.{zone} {text}"))).map_err(|error| error.to_string())
 }
 
-/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore`; each part is optional.
+/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore suppress-a`; each part is optional.
 fn rule(text: &str) -> Result<Rule, String> {
     let mut made = Rule::default();
     let mut part = "";
@@ -480,6 +504,7 @@ fn rule(text: &str) -> Result<Rule, String> {
         match (word, part) {
             ("names" | "clients" | "ipv4" | "prefixes", _) => part = word,
             ("ignore", _) => made.ignores_real = true,
+            ("suppress-a", _) => made.suppresses_a = true,
             (_, "names") => made.names.push(name(word).into()),
             (_, "clients") => made.clients.extend(networks(word)),
             (_, "ipv4") => made.ipv4.extend(networks(word)),

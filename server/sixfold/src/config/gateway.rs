@@ -25,9 +25,8 @@ pub fn finish(dns64: &mut Dns64, problems: &Problems, warnings: &mut Vec<String>
     for (number, gateway) in gateways.iter_mut().enumerate() {
         let Some(prefix) = gateway.prefix else { continue };
         let place = problems.place(&format!("dns64.gateway[{number}].prefix"));
-        let mut used = all_prefixes(dns64);
-        match used.find(|used| is_same(used, &prefix)) {
-            Some(used) => gateway.prefix = Some(*used),
+        match all_prefixes(dns64).find(|used| is_same(used, &prefix)).copied() {
+            Some(used) => gateway.prefix = Some(used),
             None => {
                 let what = format!("the prefix {prefix} of this gateway is used nowhere");
                 let help = "name one of `dns64.prefixes`, or of the `prefixes` of a [[dns64.rule]]";

@@ -121,8 +121,8 @@ fn a_shorter_interval_shortens_the_default_timeout() {
 #[test]
 fn a_weight_that_has_no_effect_is_a_warning() {
     let all = TWO.replace("client", "all");
-    let warnings = accepted(&[&all, &gateway("2001:db8:a::/96", "weight = 2")].concat()).1;
+    let warnings = accepted(&(all.clone() + &gateway("2001:db8:a::/96", "weight = 2"))).1;
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].starts_with("the `weight` of the gateway of 2001:db8:a::/96 has no effect"));
-    assert_eq!(accepted(&[&all, &gateway("2001:db8:a::/96", "")].concat()).1, [""; 0]);
+    assert_eq!(accepted(&(all.clone() + &gateway("2001:db8:a::/96", ""))).1, [""; 0]);
 }

@@ -23,9 +23,12 @@ use ::dnstap::Destination;
 use engine::dns64::gateways::{AllDown, Spread};
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
-use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, OnFailure, Reverse, Select, Transport};
+use engine::settings::{
+    ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
+};
 use gateways::Probe;
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -154,7 +157,11 @@ tables! {
         /// IPv6 networks whose real AAAA records count as absent.
         "exclude-aaaa" exclude_aaaa: Vec<Network> = excluded_by_default(), networks(ipv6_network);
         /// Treatment of non-global IPv4 addresses, which must not be embedded in the well-known prefix (RFC 6052 section 3.1):
-        "non-global" embed_non_global: bool = false, Words(&[("omit", false), ("embed", true)]);
+        "non-global" non_global: NonGlobal = NonGlobal::Omit,
+            Words(&[("omit", NonGlobal::Omit), ("private", NonGlobal::Private), ("embed", NonGlobal::Embed)]);
+        /// Path of a file with explicit address mappings (RFC 7757; a regular file of at most 16 MiB): IPv4 prefixes and the IPv6 prefixes
+        /// that stand for them.
+        "mappings-file" mappings_file: Option<PathBuf> = None, FILE;
         /// IPv4 networks whose addresses are never embedded under any prefix.
         "never-embed" never_embed: Vec<Network> = never_embedded_by_default(), networks(ipv4_network);
         /// Time of the A query:
@@ -181,6 +188,8 @@ tables! {
         /// Maximum number of synthesized records in one answer.
         "max-records" max_records: usize = 64, Number(1..=RECORDS as u64);
         with {
+            /// The mappings of the file. None: there are none.
+            mappings: Option<Arc<Mappings>> = None;
             /// `[dns64.on-failure]`.
             on_failure: FailurePolicy = FailurePolicy::default();
             /// `[[dns64.rule]]`, in order.
@@ -219,6 +228,10 @@ tables! {
         /// Treatment of a record of a response policy zone that cannot be used:
         "rpz-bad-records" rpz_bad_records: BadRecords = BadRecords::Skip,
             Words(&[("skip", BadRecords::Skip), ("refuse", BadRecords::Refuse)]);
+        /// IPv6 and IPv4 networks that no answer of an upstream may lead into (DNS rebinding), at most 1024.
+        "private-addresses" private_addresses: Vec<Network> = Vec::new(), networks(any_network);
+        /// Names for which answers may lead there: the queried name is one of these or below one; without a wildcard in front.
+        "private-names" private_names: Vec<Name> = Vec::new(), List::of("names", "a domain name", Name::covering, Name::to_string);
         with {
             /// The rules of the response policy zones.
             policy: Arc<engine::rpz::ResponsePolicy> = Arc::default();
@@ -369,6 +382,8 @@ repeated! {
         "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
         /// Treatment of real AAAA records:
         "real-aaaa" ignores_real: bool = false, Words(&[("prefer", false), ("ignore", true)]);
+        /// Queries for A records of clients with synthesis:
+        "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
     }
 }
 

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// mistake (a device, a log) and must not fill the memory.
 pub const FILE_OCTETS: u64 = 16 << 20;
 
+/// Reported faults of a file of mappings: the first ones show the error, and a file of another kind has thousands.
+pub const MAPPING_FAULTS: usize = 20;
+
 /// Worker threads: one per core; large servers have 256 cores.
 pub const WORKERS: RangeInclusive<u64> = 1..=256;
 

@@ -26,6 +26,7 @@ mod keys;
 pub mod limits;
 mod load;
 mod local;
+mod mappings_file;
 mod model;
 mod name;
 mod overrides;

@@ -114,6 +114,7 @@ fn write_address(text: &mut String, address: &Address) {
     let _ = write!(text, "  {}: ", address.ipv4);
     let under = address.prefix.map(|prefix| format!(" under {prefix}")).unwrap_or_default();
     let _ = match (address.fate, address.aaaa) {
+        (Embedding::Mapped(_), Some(aaaa)) => write!(text, "{aaaa}, by a mapping"),
         (_, Some(aaaa)) => write!(text, "{aaaa}{under}"),
         (Embedding::NonGlobal, _) => write!(text, "left out{under}: it is not global"),
         (Embedding::NeverEmbed, _) => write!(text, "left out{under}: it is never embedded"),
@@ -121,7 +122,9 @@ fn write_address(text: &mut String, address: &Address) {
         (Embedding::Unused(Unused::Draining), _) => write!(text, "not{under}: it drains"),
         (Embedding::Unused(Unused::Other), _) => write!(text, "not{under}: this client gets another prefix"),
         (Embedding::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
-        (Embedding::NoPrefix | Embedding::Embedded, _) => write!(text, "left out: the rule has no prefixes"),
+        (Embedding::NoPrefix | Embedding::Embedded | Embedding::Mapped(_), _) => {
+            write!(text, "left out: the rule has no prefixes")
+        }
     };
     if let Some(rule) = address.rule {
         let _ = write!(text, ", by rule {rule}");
