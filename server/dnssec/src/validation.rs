@@ -240,10 +240,12 @@ impl Validation {
                 Plan::Ask(question) => return Some(Next::Ask(question)),
                 Plan::Insecure(reason) => {
                     *state = State::Insecure(reason);
+                    self.verification = Verification::default();
                     continue;
                 }
                 Plan::Bogus(reason) => {
                     *state = State::Bogus(reason);
+                    self.verification = Verification::default();
                     continue;
                 }
             };
@@ -310,14 +312,13 @@ struct Judge<'j, 'b, 'c, D, Z> {
     /// RRsets of the answer that belong to it, as bits.
     used: u32,
     insecure: Option<Insecure>,
-    ttl: u32,
     /// Question whose answer may replace the proof that is missing.
     question: Option<Question>,
 }
 
 impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
     fn of(states: &'j [State; RRSETS], groups: &'j Groups<'b>, context: &'j mut Context<'c, D, Z>) -> Self {
-        Judge { states, groups, context, used: 0, insecure: None, ttl: u32::MAX, question: None }
+        Judge { states, groups, context, used: 0, insecure: None, question: None }
     }
 
     fn judge(&mut self) -> Result<Verdict, Bogus> {
@@ -344,7 +345,12 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
 
     fn verdict(&self, outcome: Outcome) -> Verdict {
         let status = self.insecure.map_or(Status::Secure, Status::Insecure);
-        Verdict { status, outcome, ttl: self.ttl }
+        // Proofs limit the TTL as well as data: all that was verified was needed.
+        let ttl = self.states.iter().filter_map(|state| match state {
+            State::Secure(proven, _) => Some(proven.ttl),
+            _ => None,
+        });
+        Verdict { status, outcome, ttl: ttl.min().unwrap_or(u32::MAX) }
     }
 
     /// Follows the aliases from the question to the end of the answer.
@@ -392,7 +398,6 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
         self.used |= 1 << set.place();
         match self.states[set.place()] {
             State::Secure(proven, apex) => {
-                self.ttl = self.ttl.min(proven.ttl);
                 if proven.is_expanded {
                     let owner = LowerName::of(&set.owner());
                     let zone = owner.suffix(usize::from(apex)).ok_or(Bogus::Labels)?;
@@ -490,9 +495,6 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
             // An SOA of another zone would decide how long the denial is kept.
             if is_soa(&set) && !set.owner().eq_wire(zone.as_wire()) {
                 return Err(Bogus::Denial);
-            }
-            if let State::Secure(proven, _) = self.states[set.place()] {
-                self.ttl = self.ttl.min(proven.ttl);
             }
         }
         Ok(outcome)

@@ -1,4 +1,4 @@
-//! Denials of existence: the proofs of RFC 4035 and RFC 5155, zones against a model, and published faults. Signatures are taken as verified.
+//! Denials of existence: the proofs of RFC 4035 and RFC 5155, zones against a model, and published faults. Signatures count as verified.
 
 use crate::arithmetic::AwsLc;
 use crate::examples::{RFC4035, RFC5155};

@@ -31,8 +31,8 @@ fn keys(keys: &[(u16, u8, u8)]) -> Vec<u8> {
     keys.iter().flat_map(one).collect()
 }
 
-/// RRSIG record over the A records of an owner. The fields are algorithm, labels, expiration, inception, key tag, signer, and the octet that
-/// the signature repeats.
+/// RRSIG record over the A records of an owner. The fields are algorithm, labels, expiration, inception, key tag, signer, and the octet
+/// that the signature repeats.
 fn rrsig(owner: &str, fields: (u8, u8, u32, u32, u16, &str, u8)) -> Vec<u8> {
     covering(1, owner, fields)
 }

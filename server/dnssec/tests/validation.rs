@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-/// Records in master file format, each RRset followed by a signature of a zone that counts as valid. `labels` replaces the number of labels.
+/// Records in master file format, each RRset with a signature of a zone that counts as valid. `labels` replaces the number of labels.
 fn signed_by(zone: &str, text: &str, labels: Option<u8>) -> Vec<Line> {
     let mut found: Vec<Line> = Vec::new();
     for record in lines(text) {
@@ -777,4 +777,37 @@ fn every_rrset_of_a_reply_to_any_has_to_be_secure() {
     assert_eq!(world.verdict(("a.example.", 255), 0, &broken, &[]), refused(Bogus::Signature));
     let missing = signed("example", "a.example. NSEC z.example. RRSIG NSEC TYPE128");
     assert_eq!(world.verdict(("a.example.", 255), 0, &[], &missing), (SECURE, Outcome::NoName));
+}
+
+// RUSTSEC-2025-0006 (hickory-dns): all keys were trusted once one of them was named by a DS record.
+#[test]
+fn a_dnskey_rrset_counts_only_if_a_key_that_is_vouched_for_signed_it() {
+    let mut world = rfc4035();
+    let dnskeys = of(RFC4035, &[("example", 48)]);
+    let with_tag = |tag: u16| -> Vec<Line> {
+        let is_of = |line: &&Line| line.rtype == 48 || line.rdata[16..18] == tag.to_be_bytes();
+        dnskeys.iter().filter(is_of).cloned().collect()
+    };
+    // The entry has the key that the anchor names, and not the other one, which signed the RRset as well.
+    let ksk = {
+        let Known::Secure(keys) = world.zones.get(b"\x07example\0") else { panic!("the zone is secure") };
+        let key = keys.iter().find(|key| key.key_tag == 9465).unwrap();
+        [&key.key_tag.to_be_bytes()[..], &[key.algorithm.0], &(key.key.len() as u16).to_be_bytes(), key.key]
+            .concat()
+    };
+    world = world.enter("example", Entered::Secure(ksk));
+    assert_eq!(world.verdict(("example.", 48), 0, &with_tag(9465), &[]), (SECURE, Outcome::Data));
+    assert_eq!(world.verdict(("example.", 48), 0, &with_tag(38519), &[]), refused(Bogus::KeyMissing));
+}
+
+// RFC 4035 section 5.3.3, and the proof of a wildcard besides.
+#[test]
+fn the_shortest_ttl_of_data_and_proofs_limits_the_verdict() {
+    let world = World::new(&["example"]);
+    let answer = signed_by("example", "b.example. 300 A 192.0.2.1", Some(1));
+    for (ttl, expected) in [(60, 60), (3600, 300)] {
+        let proof = signed("example", &format!("example. {ttl} NSEC z.example. NS SOA RRSIG NSEC"));
+        let message = message_of(("b.example.", 1), 0, [&octets(&answer), &octets(&proof)]);
+        assert_eq!(world.run(&message).0.map(|verdict| verdict.ttl), Ok(expected));
+    }
 }
