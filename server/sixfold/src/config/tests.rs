@@ -824,9 +824,8 @@ fn fifty_thousand_zones_are_read_and_too_many_are_an_error() {
         let zone = |number| {
             format!("[[upstream.zone]]\nzone = \"z{number}.example\"\nforwarders = [\"127.0.0.1\"]\n")
         };
-        std::iter::once("server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\n".to_owned())
-            .chain((0..count).map(zone))
-            .collect()
+        let first = "server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\ndns64.clients = [\"0.0.0.0/0\"]\n";
+        std::iter::once(first.to_owned()).chain((0..count).map(zone)).collect()
     };
     let (config, warnings) = read_with(&zones(50_000), &Overrides::default()).unwrap();
     assert_eq!(config.upstream.zones.len(), 50_000);
