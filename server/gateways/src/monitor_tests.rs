@@ -28,10 +28,13 @@ fn table(prefixes: usize) -> GatewayTable {
 /// Outcome of a probe: after this time it is answered (`Ok`), or fails; none: silence.
 type Outcome = Option<(Span, Result<(), Failure>)>;
 
+/// A probe that has an outcome: its round, its place in the round.
+type Event = (RoundId, usize, Result<(), Failure>);
+
 struct Simulation {
     monitor: Monitor,
     now: Instant,
-    events: BTreeMap<(Instant, u64), (RoundId, usize, Result<(), Failure>)>,
+    events: BTreeMap<(Instant, u64), Event>,
     event: u64,
     rounds: Vec<(Instant, Vec<Destination>)>,
     changes: Vec<(Instant, Change)>,
