@@ -187,9 +187,9 @@ mod tests {
         *even.last_mut().unwrap() = 0x54;
         assert_eq!(RsaKey::parse(&even), None);
         // The length of the exponent in three octets where one would do, and where two are needed.
-        let long = [&[0, 0, 3, 1, 0, 1, 0x80][..], &vec![0x55; 127]].concat();
+        let long = [&[0, 0, 3, 1, 0, 1, 0x80][..], &[0x55; 127]].concat();
         assert_eq!(RsaKey::parse(&long), None);
-        let longer = [&[0, 1, 0][..], &vec![1; 256], &[0x80], &vec![0x55; 127]].concat();
+        let longer = [&[0, 1, 0][..], &vec![1; 256], &[0x80], &[0x55; 127]].concat();
         assert_eq!(RsaKey::parse(&longer), None);
     }
 
