@@ -123,8 +123,8 @@ fn the_example_has_every_key_that_check_prints_and_every_example_is_taken() {
     for line in config.to_toml().lines() {
         match line.split_once(" = ") {
             Some((key, _)) if !line.starts_with('#') => {
-                let has = |one: &&Key| one.table.0 == table && one.name == key;
-                assert!(all.iter().any(has), "no {table}.{key}");
+                let has = |one: &Key| one.table.0 == table && one.name == key;
+                assert!(keys.iter().any(has), "no {table}.{key}");
             }
             None if line.starts_with('[') => table = line.trim_matches(['[', ']']).to_owned(),
             _ => {}
