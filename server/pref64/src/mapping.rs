@@ -9,7 +9,7 @@
 //! other direction the bits behind those are ignored (section 3.3.2). The longest prefix that contains an address decides.
 //!
 //! Prefixes are nested or disjoint, so a table is the sorted starts of the ranges in which one mapping decides
-//! ([`ranges`](crate::ranges)): a lookup does not depend on how the prefixes are nested.
+//! (`ranges.rs`): a lookup does not depend on how the prefixes are nested.
 
 use crate::ranges::Ranges;
 use alloc::vec::Vec;

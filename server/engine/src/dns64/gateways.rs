@@ -201,7 +201,7 @@ impl Gateways {
     }
 
     /// The general prefixes that a client gets, a bit for each; 0: none. Their numbers in the table are the same, so these are also the
-    /// bits of [`Gateways::counted`].
+    /// bits of `Gateways::counted`.
     #[inline]
     pub fn general(&self, client: Ipv6Addr) -> u64 {
         match self.table.spread {
