@@ -167,6 +167,8 @@ pub(crate) struct Model {
     pub(crate) empty_zones: Option<bool>,
     pub(crate) block: Vec<String>,
     pub(crate) rpz: Vec<String>,
+    pub(crate) private_addresses: Vec<Network>,
+    pub(crate) private_names: Vec<String>,
     pub(crate) cache: Cache,
     pub(crate) udp_size: Option<u64>,
     pub(crate) cookies: Option<bool>,

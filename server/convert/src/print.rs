@@ -195,6 +195,8 @@ impl Page {
         let mut table = Table::new("filter");
         table.list("block", &model.block);
         table.list("rpz", &model.rpz);
+        table.list("private-addresses", &model.private_addresses);
+        table.list("private-names", &model.private_names);
         self.table(table);
     }
 

@@ -17,7 +17,7 @@ const KEYWORDS: &[(&str, Known)] = &[
     ("pidfile", NoMeaning("Sixfold writes no such file")),
     ("allow http-port", NoMeaning("Sixfold has no web interface")),
     ("stf", LeftOver("Sixfold forwards reverse names of 6to4 like all others")),
-    ("scoped", LeftOver("Sixfold adds no addresses of other scopes")),
+    ("scoped", LeftOver("Sixfold returns addresses without a scope")),
 ];
 
 /// Reads the text.

@@ -92,6 +92,8 @@ counters! {
     NotSynthesizedAFailed = "not_synthesized_total" {"reason": "a_failed"};
     /// Not synthesized: no A address may be embedded, or a response policy zone denies the name.
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
+    /// Not synthesized: no gateway of the prefixes lives.
+    NotSynthesizedNoGateway = "not_synthesized_total" {"reason": "no_gateway"};
     /// Local answers for `ipv4only.arpa` and for the reverse names of its addresses.
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
     /// Local answers for reverse names of the prefixes, or aliases of them to the reverse name of the IPv4 address.
@@ -124,6 +126,10 @@ counters! {
     FilteredDrop = "filtered_total" {"reason": "rpz_drop"};
     /// Queries that a response policy zone exempts from its other rules, and from those of later zones.
     FilteredPassthru = "filtered_total" {"reason": "rpz_passthru"};
+    /// Answers to A queries without addresses, by a rule with `a = "suppress"`.
+    SuppressedA = "suppressed_a_total" {};
+    /// Replies of upstreams from which private addresses were taken away.
+    FilteredPrivate = "filtered_total" {"reason": "private_address"};
     /// Addresses left out: not global, and the prefix is the well-known one.
     OmittedNonGlobal = "omitted_addresses_total" {"reason": "non_global"};
     /// Addresses left out by `never-embed`.
@@ -327,6 +333,9 @@ pub const DURATION_BOUNDS_US: [u64; 16] = [
     2_500_000, 5_000_000,
 ];
 
+/// Prefixes whose answers are counted, each by a bit of a word.
+pub const COUNTED_PREFIXES: usize = 64;
+
 /// Values of all counters of the engine.
 #[derive(Clone)]
 pub struct Counters {
@@ -335,6 +344,8 @@ pub struct Counters {
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// Sum of all durations, in nanoseconds.
     pub duration_sum_ns: u64,
+    /// Answers with each prefix, by its number in the table of gateways (`dns64/gateways.rs`).
+    pub prefixes: [u64; COUNTED_PREFIXES],
 }
 
 impl Default for Counters {
@@ -343,6 +354,7 @@ impl Default for Counters {
             values: [0; Counter::ALL.len()],
             durations: [0; DURATION_BOUNDS_US.len() + 1],
             duration_sum_ns: 0,
+            prefixes: [0; COUNTED_PREFIXES],
         }
     }
 }
@@ -369,6 +381,16 @@ impl Counters {
         let mine = self.values.iter_mut().chain(&mut self.durations);
         mine.zip(other.values.iter().chain(&other.durations)).for_each(|(mine, other)| *mine += other);
         self.duration_sum_ns += other.duration_sum_ns;
+        self.prefixes.iter_mut().zip(other.prefixes).for_each(|(mine, other)| *mine += other);
+    }
+
+    /// Counts answers with some prefixes, a bit for each.
+    pub fn count_prefixes(&mut self, prefixes: u64, answers: u64) {
+        let mut rest = prefixes;
+        while rest != 0 {
+            self.prefixes[rest.trailing_zeros() as usize] += answers;
+            rest &= rest - 1;
+        }
     }
 
     /// Counts the duration of one answer.

@@ -20,7 +20,8 @@ use crate::base::time::{Clock, Instant, Span};
 use crate::cache::store::MessageCache;
 use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
-use crate::counters::Counters;
+use crate::counters::{COUNTED_PREFIXES, Counters};
+use crate::dns64::gateways::{Gateways, Spread};
 use crate::interface::{Link, Transport};
 use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
@@ -28,6 +29,8 @@ use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::Unanswered;
 use core::net::SocketAddr;
+use pref64::Pref64;
+use std::sync::Arc;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
@@ -83,6 +86,8 @@ impl Engine {
         self.resolver.cache.configure(settings.cache.clone());
         self.resolver.clients.configure(client_limits(&settings));
         self.resolver.packet_cache = PacketCacheSource::new(&settings);
+        let (old, new) = (&self.resolver.settings.dns64.gateways, &settings.dns64.gateways);
+        renumber(&mut self.counters.prefixes, old.as_ref(), new.as_ref());
         core::mem::replace(&mut self.resolver.settings, settings)
     }
 
@@ -96,6 +101,35 @@ impl Engine {
     pub fn set_allow(&mut self, allow: Networks) {
         self.resolver.settings.allow = allow;
         self.end_packet_cache_entries();
+    }
+
+    /// Uses these gateways from now on, with their states; none: nobody knows of gateways. Gateways of a table for other general prefixes
+    /// than those of the settings are for settings that are no longer in force, or not yet: nothing changes.
+    pub fn set_gateways(&mut self, gateways: Option<Gateways>) {
+        let dns64 = &mut self.resolver.settings.dns64;
+        if gateways.as_ref().is_some_and(|new| !new.table().has_general(&dns64.prefixes)) {
+            return;
+        }
+        // With other states each client finds its prefix anew, and the cached addresses are moved under it.
+        let are_found_anew = match (&dns64.gateways, &gateways) {
+            (Some(old), Some(new)) => {
+                Arc::ptr_eq(old.table(), new.table()) && new.table().spread == Spread::Client
+            }
+            _ => false,
+        };
+        renumber(&mut self.counters.prefixes, dns64.gateways.as_ref(), gateways.as_ref());
+        dns64.gateways = gateways;
+        if !are_found_anew {
+            self.resolver.cache.check_again();
+            self.end_packet_cache_entries();
+        }
+    }
+
+    /// Answers with each prefix whose answers are counted.
+    pub fn prefix_answers(&self) -> Vec<(Pref64, u64)> {
+        let gateways = self.resolver.settings.dns64.gateways.iter();
+        let prefixes = gateways.flat_map(|gateways| gateways.table().prefixes());
+        prefixes.map(|of| of.prefix).zip(self.counters.prefixes).collect()
     }
 
     /// Ends the entries of packet caches.
@@ -172,6 +206,22 @@ impl Engine {
     /// Number of open links to upstreams.
     pub fn open_links(&self) -> usize {
         self.resolver.upstream.open_links()
+    }
+}
+
+/// Gives the counts of prefixes the numbers that the prefixes have in another table.
+fn renumber(counts: &mut [u64; COUNTED_PREFIXES], old: Option<&Gateways>, new: Option<&Gateways>) {
+    let (Some(old), Some(new)) = (old, new) else {
+        *counts = [0; COUNTED_PREFIXES];
+        return;
+    };
+    if !Arc::ptr_eq(old.table(), new.table()) {
+        let former = *counts;
+        counts.fill(0);
+        for (count, of) in counts.iter_mut().zip(new.table().prefixes()) {
+            let number = old.table().number_of(&of.prefix);
+            *count = number.and_then(|number| former.get(number)).copied().unwrap_or(0);
+        }
     }
 }
 

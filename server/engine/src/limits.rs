@@ -106,9 +106,10 @@ pub const OWNER_LABELS: usize = 4096;
 pub const HOPS: usize = 8;
 
 /// Steps of one client query between two waits for an upstream, when every lookup has its reply here. Each of the [`HOPS`] names of a chase, and
-/// the name asked, goes through five stages at most; a rule of a response policy zone begins them anew once, and an alias that leads where
-/// the configuration decides costs a step more: 9 x (5 + 1) + 5 = 59. Each step is as much work as a reply.
-pub const STEPS: usize = 64;
+/// the name asked, goes through five stages at most, with a step more for a reply that loses private addresses; a rule of a response policy
+/// zone begins them anew once, and an alias that leads where the configuration decides costs a step more: 9 x (2 x 5 + 1) + 10 = 109. Each
+/// step is as much work as a reply.
+pub const STEPS: usize = 112;
 
 /// Octets of a chain that was collected over several hops.
 pub const CHAIN_OCTETS: usize = 4096;
@@ -175,6 +176,9 @@ pub const MESSAGE: usize = 65_535;
 /// Different IPv4 addresses of one answer that are stored, so that each is embedded once: the default of `dns64.max-records`
 /// under a single prefix. They take 256 octets of stack. In an answer with more addresses, a later one may be embedded twice.
 pub const DISTINCT: usize = 64;
+
+/// Prefixes of one list: a word has a bit for each.
+pub const LISTED: usize = 64;
 
 /// Largest value of `dns64.max-records`.
 pub const RECORDS: usize = 1024;

@@ -212,12 +212,13 @@ impl Resolver {
 
     /// Answers a query about the server or for a special-use name; any other one begins its resolution.
     fn answer(&mut self, query: &Query<'_>, cx: &mut Context<'_, impl Outbox>) {
-        match query.message.qclass() {
-            Class::CH => query::answer_chaos(&self.settings, &mut self.clients.rate_limiter, query, cx),
-            class if special_use::is_candidate(query.message.qname(), class) => {
-                self.answer_special_use(query, cx);
-            }
-            _ => self.begin_at(query, None, cx),
+        let (qtype, class) = (query.message.qtype(), query.message.qclass());
+        if class == Class::CH {
+            query::answer_chaos(&self.settings, &mut self.clients.rate_limiter, query, cx);
+        } else if special_use::is_candidate(query.message.qname(), qtype, class) {
+            self.answer_special_use(query, cx);
+        } else {
+            self.begin_at(query, None, cx);
         }
     }
 
@@ -230,7 +231,7 @@ impl Resolver {
             SpecialUse::Ordinary => self.begin_at(query, None, cx),
             // A record of the configuration takes precedence over the zone of a special-use name.
             //= RFC 7050 section 3.1.1: requirement 42; so the name of the translator can be told.
-            _ if settings.local_data.has_records(qname) => self.begin_at(query, None, cx),
+            _ if settings.local_data.precedes_zones(qname, qtype) => self.begin_at(query, None, cx),
             SpecialUse::Local(answer) => {
                 cx.out.trace(Subject::Query, || TraceEvent::SpecialUse { zone: answer.zone, name: qname });
                 cx.counters.count(answer.zone.counter());

@@ -103,6 +103,12 @@ impl AnswerReason {
         }
     }
 
+    /// True for a synthesis.
+    #[inline]
+    pub fn is_synthesis(self) -> bool {
+        !matches!(self, AnswerReason::RealAaaa | AnswerReason::NxDomain)
+    }
+
     /// True for a synthesis that leaves addresses out.
     #[inline]
     pub fn leaves_out(self) -> bool {

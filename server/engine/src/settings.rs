@@ -5,7 +5,10 @@
 
 pub use crate::base::network::{ClientNetworks, Network, Networks};
 pub use crate::cache::ttl::Caching;
-pub use crate::dns64::config::{Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, OnFailure, Reverse};
+pub use crate::dns64::config::{
+    Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
+};
+pub use crate::dns64::private::PrivateAddresses;
 pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, TlsForwarder, UpstreamConfig};
 
@@ -40,6 +43,8 @@ pub struct Settings {
     pub server_names: ServerNames,
     /// Response policy zones.
     pub rpz: Arc<ResponsePolicy>,
+    /// Addresses that replies of upstreams must not have. None: there are none.
+    pub private_addresses: Option<Arc<PrivateAddresses>>,
     /// Synthesis of addresses.
     pub dns64: Dns64,
     /// TTL rules of the cache.

@@ -158,6 +158,8 @@ pub enum TraceEvent<'n> {
         /// Target of the CNAME.
         name: &'n [u8],
     },
+    /// The reply of the next event has lost its private addresses.
+    TakesPrivateAddresses,
     /// An alias in the reply of the next event leads where the configuration decides: the reply ends there.
     Diverts(Diversion),
     /// The reply of the last event ends in a CNAME that is not chased: the chain is too long, or is a loop.
@@ -172,6 +174,11 @@ pub enum TraceEvent<'n> {
         rules: &'n Applicable<'n>,
         /// Negative TTL of the AAAA lookup; none if it had no SOA record.
         negative_ttl: Option<u32>,
+    },
+    /// The answer is the reply of the last lookup without its addresses.
+    SuppressesA {
+        /// The rule that suppresses A records.
+        rule: Option<&'n Rule>,
     },
     /// The AAAA lookup is asked again for its negative answer with the SOA record, because no address may be embedded.
     AsksNegativeAaaa,

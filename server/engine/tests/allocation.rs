@@ -265,6 +265,14 @@ fn a_cache_allocates_nothing() {
 }
 
 #[test]
+fn replies_that_stand_for_others_allocate_nothing() {
+    // The TTLs of the upstream are 60 and 30.
+    let mut settings = settings(Lookup::Sequential);
+    settings.cache.min_ttl_secs = 100;
+    assert_eq!(allocations_among(settings, Zone::Ipv4Only, 1 << 20, u32::MAX), 0);
+}
+
+#[test]
 fn client_subnets_allocate_nothing() {
     assert_eq!(allocations_of(Lookup::Sequential, Zone::Subnets), 0);
     assert_eq!(allocations_of(Lookup::Parallel, Zone::Subnets), 0);

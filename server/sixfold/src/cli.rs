@@ -206,6 +206,10 @@ pub enum CtlCommand {
     Explain(Explain),
     /// Address, transport, state, round trip, questions and failures of every forwarder
     Upstreams,
+    /// State, round trip of its probes, weight and answers of every prefix in use
+    Prefixes,
+    /// Takes one prefix out of new answers, or puts it back
+    Prefix(PrefixCommand),
     /// File, name, serial number, records, left-out records and age of every response policy zone
     Rpz,
     /// Reports not ready, so that traffic goes to other servers, and still answers queries
@@ -225,6 +229,29 @@ pub enum CtlCommand {
     /// Shows matching queries as they are answered, one JSON object a line, with every step and its time
     #[command(after_help = TRACE_HELP)]
     Trace(Trace),
+}
+
+/// `sixfold ctl prefix`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct PrefixCommand {
+    /// Take the prefix out of new answers, or put it back
+    #[arg(value_enum)]
+    pub action: PrefixAction,
+    /// A prefix in use
+    #[arg(value_parser = parse_prefix)]
+    pub prefix: Pref64,
+    /// Time over which its clients leave a prefix that drains, one by one in random order, with `spread = "client"` [default: all at once]
+    #[arg(long, value_name = "TIME", value_parser = parse_drain)]
+    pub over: Option<Duration>,
+}
+
+/// Out of new answers, or back into them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrefixAction {
+    /// Out.
+    Drain,
+    /// Back.
+    Undrain,
 }
 
 /// `sixfold ctl explain`.
@@ -379,6 +406,10 @@ fn parse_flushed_name(text: &str) -> Result<String, String> {
 
 fn parse_patience(text: &str) -> Result<Duration, String> {
     duration(text, limits::UPGRADE_PATIENCE).map_err(|fault| fault.to_string())
+}
+
+fn parse_drain(text: &str) -> Result<Duration, String> {
+    duration(text, limits::DRAIN).map_err(|fault| fault.to_string())
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

@@ -7,12 +7,14 @@ use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::metrics::Metrics;
 use crate::policy_zones;
+use crate::prefixes::report;
 use crate::reload::Reloaded;
 use crate::reload_changes;
 use crate::running_server::{SILENT_WORKER, ServerHandle};
 use crate::upgrade::attempt::{self, Upgraded};
 use crate::upgrade::request;
 use crate::{service_manager, status, trace};
+use pref64::Pref64;
 use serde_json::json;
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -161,6 +163,14 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
             Format::Json => Answer::json_lines(&status::upstreams_json(server).await),
             Format::Text => Answer::text(status::upstreams(server).await),
         }),
+        "prefixes" => {
+            server.worker_statuses().await;
+            let statuses = server.prefix_statuses();
+            Ok(match format {
+                Format::Json => Answer::json_lines(&report::objects(&statuses)),
+                Format::Text => Answer::text(report::text(&statuses)),
+            })
+        }
         "rpz" => Ok(match format {
             Format::Json => Answer::json_lines(&policy_zones::json(&server.config())),
             Format::Text => Answer::text(policy_zones::text(&server.config())),
@@ -171,6 +181,12 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
         "flush" => cache_commands::flush(server, None, false, format).await,
         _ if command.starts_with("explain ") => crate::explain::explain(server, &command[8..], format).await,
         _ => match *command.split_whitespace().collect::<Vec<_>>() {
+            ["prefix", "drain", prefix] => drain_prefix(server, prefix, Some(Duration::ZERO), format),
+            ["prefix", "drain", prefix, "over", time] => {
+                let time = time.parse().map_err(|_| format!("{time:?} is not a number of milliseconds\n"))?;
+                drain_prefix(server, prefix, Some(Duration::from_millis(time)), format)
+            }
+            ["prefix", "undrain", prefix] => drain_prefix(server, prefix, None, format),
             ["flush", name] => cache_commands::flush(server, Some(name), false, format).await,
             ["flush", name, "below"] => cache_commands::flush(server, Some(name), true, format).await,
             ["lookup", name] => cache_commands::lookup(server, name, None, format).await,
@@ -201,6 +217,36 @@ fn drain(server: &ServerHandle, drained: bool, format: Format) -> Answer {
     }
     let json = || json!({ "drained": drained, "changed": is_changed });
     Answer::of(format, json, || format!("{}\n", if is_changed { news } else { known }))
+}
+
+/// Takes a prefix out of new answers, over a time, or puts it back (none). Both are idempotent.
+fn drain_prefix(
+    server: &ServerHandle,
+    prefix: &str,
+    over: Option<Duration>,
+    format: Format,
+) -> Result<Answer, String> {
+    let prefix: Pref64 = prefix.parse().map_err(|error| format!("{prefix:?} is not a prefix: {error}\n"))?;
+    let (is_changed, news, known) = match over {
+        Some(over) => {
+            let how = match over.is_zero() {
+                true => "it leaves new answers, and stays valid for clients that have it".to_owned(),
+                false => format!("its clients leave it over {} s", over.as_secs()),
+            };
+            (server.prefixes.drain(&prefix, over)?, format!("{prefix} drains: {how}"), "drains already")
+        }
+        None => {
+            let news = format!("{prefix} is in new answers again");
+            (server.prefixes.undrain(&prefix)?, news, "did not drain")
+        }
+    };
+    if is_changed {
+        let prefix = prefix.to_string();
+        tracing::info!(event = "prefix_drain_changed", prefix, "{news}");
+    }
+    let json = || json!({ "prefix": prefix.to_string(), "draining": over.is_some(), "changed": is_changed });
+    let text = || if is_changed { format!("{news}\n") } else { format!("{prefix} {known}\n") };
+    Ok(Answer::of(format, json, text))
 }
 
 /// The answer to an upgrade.

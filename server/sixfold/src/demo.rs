@@ -3,6 +3,7 @@
 
 use crate::config::{Config, DEFAULT_CONTROL};
 use datapath::remedy::with_remedy;
+use engine::settings::NonGlobal;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -105,7 +106,7 @@ fn cannot_start(error: &io::Error) -> String {
 
 /// Adapts a configuration to the demonstration, which uses addresses for documentation (RFC 5737): they are not global.
 pub fn adapt(config: &mut Config) {
-    config.dns64.embed_non_global = true;
+    config.dns64.non_global = NonGlobal::Embed;
 }
 
 /// Logs a warning about the start, which a demonstration does not need: it serves one person for a while.

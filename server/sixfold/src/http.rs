@@ -5,6 +5,7 @@
 use crate::config::{Config, Network};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::metrics::{Metrics, REFUSED};
+use crate::prefixes::report;
 use crate::running_server::ServerHandle;
 use crate::status_page;
 use http_body_util::Full;
@@ -109,7 +110,7 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
             }
         },
         "/readyz" => match server.health().await {
-            Ok(()) => text(StatusCode::OK, "ok\n".into()),
+            Ok(()) => text(StatusCode::OK, format!("ok\n{}", report::trouble(&server.prefix_statuses()))),
             Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
         "/status" | "/status.json" | "/status.css" | "/status.js" => {

@@ -37,6 +37,7 @@ mod observers;
 pub mod panic;
 mod policy_hits;
 mod policy_zones;
+mod prefixes;
 mod process;
 mod reload;
 mod reload_changes;

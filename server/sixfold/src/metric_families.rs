@@ -110,7 +110,8 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_not_synthesized_total", "counter",
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \
                  are set; `not_recursive` RD is clear; `bogus` the upstream calls the data bogus; `failure_passed` by `dns64.on-failure`; `no_a` \
-                 no A record; `a_failed` the A lookup failed; `policy` no address may be embedded, or a response policy zone denies the name",
+                 no A record; `a_failed` the A lookup failed; `policy` no address may be embedded, or a response policy zone denies the name; \
+                 `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"",
                 "AAAA queries answered without synthesis.", ""),
             Family::of("sixfold_local_answers_total", "counter",
                 "`zone`: `ipv4only` `ipv4only.arpa` and the reverse names of its addresses; `reverse` reverse names under the prefixes; \
@@ -119,9 +120,20 @@ pub const SECTIONS: &[Section] = &[
                 ""),
             Family::of("sixfold_filtered_total", "counter",
                 "`reason`: `block` a name of `filter.block`; by a response policy zone: `rpz_nxdomain`, `rpz_nodata`, `rpz_local` data of the \
-                 zone, `rpz_tcp_only` sent to TCP, `rpz_drop` not answered, `rpz_passthru` exempted", "Queries decided by a filter.", ""),
+                 zone, `rpz_tcp_only` sent to TCP, `rpz_drop` not answered, `rpz_passthru` exempted; `private_address` replies that lost addresses of \
+                 `filter.private-addresses`", "Queries decided by a filter.", ""),
+            Family::of("sixfold_suppressed_a_total", "counter",
+                "", "A queries answered without addresses, by a rule with `a = \"suppress\"`.", ""),
             Family::of("sixfold_omitted_addresses_total", "counter",
                 "`reason`: `non_global` `never_embed` `rule` `max_records`", "IPv4 addresses that were not embedded.", ""),
+            Family::of("sixfold_prefix_up", "gauge",
+                "`prefix`", "1 if new answers have the prefix: its gateway is up, or nobody probes it; 0 if it is down, or the prefix drains.",
+                "Of more than 64 prefixes only the first have metrics: those of `dns64.prefixes`, then those with a gateway."),
+            Family::of("sixfold_prefix_probe_duration_seconds", "gauge",
+                "`prefix`", "Round trip of the latest probe of its gateway that was answered; absent before the first.", ""),
+            Family::of("sixfold_prefix_answers_total", "counter",
+                "`prefix`", "Answers with synthesized addresses under the prefix.",
+                "Counted with `dns64.spread`, with a `[[dns64.gateway]]`, or while a prefix drains; absent otherwise."),
             Family::of("sixfold_bogus_checks_total", "counter",
                 "", "AAAA queries that failed without a reason and were repeated with CD.", "See [DNSSEC](../explanation/dnssec.md)."),
             Family::of("sixfold_extended_errors_total", "counter",

@@ -34,6 +34,7 @@ impl Metrics {
         let mut metrics = Metrics(BTreeMap::new());
         metrics.engine(&statuses);
         metrics.upstreams(&statuses);
+        metrics.prefixes(server);
         metrics.datapath(server);
         for &counter in transport::Counter::ALL {
             let (family, (label, value)) = counter.describe();
@@ -122,6 +123,21 @@ impl Metrics {
                 .iter()
                 .any(|server| !matches!(server.state(), BreakerState::Open | BreakerState::Failing));
             self.add("upstream_up", &[("upstream", address)], f64::from(u8::from(up)));
+        }
+    }
+
+    /// The prefixes in use, which the configuration names.
+    fn prefixes(&mut self, server: &ServerHandle) {
+        for status in server.prefix_statuses() {
+            let prefix = status.prefix.to_string();
+            let labels = [("prefix", prefix.as_str())];
+            self.add("prefix_up", &labels, f64::from(u8::from(status.state.is_up())));
+            if let Some(round_trip) = status.round_trip {
+                self.add("prefix_probe_duration_seconds", &labels, round_trip.as_secs_f64());
+            }
+            if let Some(answers) = status.answers {
+                self.add("prefix_answers_total", &labels, answers as f64);
+            }
         }
     }
 

@@ -24,6 +24,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
         }
     };
     contents("local.hosts-file", old.local.hosts != new.local.hosts);
+    contents("dns64.mappings-file", old.dns64.mappings != new.dns64.mappings);
     contents("filter.rpz", old.filter.policy != new.filter.policy);
     contents("tls.certificate", old.tls.server != new.tls.server);
     changes
@@ -121,6 +122,11 @@ mod tests {
         assert_eq!(between(&before, &config(&text)), ["the contents of local.hosts-file"]);
         std::fs::remove_file(&path).unwrap();
         assert_eq!(between(&before, &config("")), ["local.hosts-file"]);
+        let text = format!("dns64.mappings-file = \"{}\"", path.display());
+        std::fs::write(&path, "192.0.2.7 2001:db8::7\n").unwrap();
+        let before = config(&text);
+        std::fs::write(&path, "192.0.2.7 2001:db8::8\n").unwrap();
+        assert_eq!(between(&before, &config(&text)), ["the contents of dns64.mappings-file"]);
     }
 
     #[test]

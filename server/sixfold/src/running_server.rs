@@ -10,6 +10,8 @@ use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
 use crate::log;
 use crate::observers::{PolicyHits, RunningTraces, WorkerEngine};
+use crate::prefixes::report::PrefixStatus;
+use crate::prefixes::{Answers, Prefixes};
 use crate::process::Process;
 use crate::reload::{Prepared, Reloaded, Reloads, Replaced, Request, free, in_background, replace};
 use crate::sandbox::Sandbox;
@@ -24,7 +26,7 @@ use engine::{Counters, Settings};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
 use transport::Streams;
 
@@ -49,6 +51,8 @@ pub struct WorkerStatus {
     pub links: usize,
     /// Octets that the cache uses, and entries in it.
     pub cached: (usize, usize),
+    /// Answers with each prefix, if its engine counts them.
+    pub prefix_answers: Answers,
 }
 
 /// State that the threads beside the workers share: workers, client streams, configuration in force, log, and the progress of reloads
@@ -92,6 +96,8 @@ pub struct ServerHandle {
     pub traces: RunningTraces,
     /// Hits of policy zones for the log.
     pub policy_hits: Arc<PolicyHits>,
+    /// The prefixes in use, with the states of their gateways.
+    pub prefixes: Arc<Prefixes>,
     /// The restrictions of the process.
     pub sandbox: Sandbox,
     /// Memory and descriptors of the process.
@@ -118,6 +124,7 @@ impl ServerHandle {
                 outbound_queries: engine.outbound_queries(),
                 links: engine.open_links(),
                 cached: engine.cached(),
+                prefix_answers: engine.prefix_answers(),
             });
             // The worker stores its status itself: a later status always replaces an earlier one, whatever the order
             // in which the results arrive.
@@ -138,6 +145,24 @@ impl ServerHandle {
         self.last_statuses().iter().for_each(|status| sample.engine.include(&status.counters));
         sample.datapath = self.workers.total();
         sample
+    }
+
+    /// Answers with each prefix, as the last statuses of the workers have them.
+    pub fn prefix_answers(&self) -> Answers {
+        let mut all = Answers::new();
+        for (prefix, count) in self.last_statuses().iter().flat_map(|status| &status.prefix_answers) {
+            match all.iter_mut().find(|(other, _)| other == prefix) {
+                Some((_, sum)) => *sum += count,
+                None => all.push((*prefix, *count)),
+            }
+        }
+        all
+    }
+
+    /// The prefixes in use, with the answers as the last statuses of the workers have them.
+    pub fn prefix_statuses(&self) -> Vec<PrefixStatus> {
+        let started = SystemTime::now() - self.started.elapsed();
+        self.prefixes.statuses(started, &self.prefix_answers())
     }
 
     /// Last status of each worker, however old.
@@ -264,6 +289,8 @@ impl ServerHandle {
             new.server.allow.interfaces = networks;
             settings.iter_mut().for_each(|settings| settings.allow = new.allowed_networks());
         }
+        let prefixes = self.prefixes.prepare(&new);
+        settings.iter_mut().for_each(|settings| settings.dns64.gateways.clone_from(&prefixes.gateways));
         let applied = match self.apply(&new, settings) {
             Ok(applied) => applied,
             Err(error) => {
@@ -279,6 +306,7 @@ impl ServerHandle {
             std::mem::replace(&mut *config, Arc::new(new))
         };
         let config = self.config();
+        self.prefixes.configure(&config, prefixes);
         policy_zones::log_changes(&old.filter.zones, &config.filter.zones);
         notes.extend(policy_hits::configure(&self.policy_hits, &config, &self.workers).err());
         if config.log.dnstap != old.log.dnstap {

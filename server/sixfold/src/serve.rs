@@ -13,6 +13,7 @@ use crate::identity::Identity;
 use crate::inherited_sockets::{InheritedSockets, Origin};
 use crate::log::{self, Log};
 use crate::observers::{Observers, RunningTraces, WorkerEngine};
+use crate::prefixes::{self, Prefixes};
 use crate::process::Process;
 use crate::reload::{Reloads, engine_settings};
 use crate::running_server::ServerHandle;
@@ -29,7 +30,7 @@ use crate::{
 use datapath::remedy::{NO_RANDOM, with_remedy};
 use datapath::{Shared, Worker, privileges};
 use engine::message::cookie::Secret;
-use engine::{Client, Engine};
+use engine::{Client, Engine, Settings};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -120,6 +121,7 @@ fn start_and_serve(
     let open_files = raise_file_limit(demo.is_some());
     let seed = predecessor.map(|predecessor| predecessor.steering_seed);
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
+    let echo = prefixes::open_echo(&config);
     become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
     let refusal = match demo {
@@ -134,7 +136,11 @@ fn start_and_serve(
         .start_waiting(Arc::new(QueryPoster(Arc::clone(&shared))), STREAM_THREADS)
         .map_err(|error| error.to_string())?;
     let cookie_secret = cookie_secret(predecessor)?;
-    let threads = start_workers(workers, &config, cookie_secret, &streams)?;
+    let handed = predecessor.map_or(&[][..], |predecessor| &predecessor.prefixes[..]);
+    let prefixes = Arc::new(Prefixes::new(&config, handed, u64::from_ne_bytes(random()?))?);
+    let mut settings = engine_settings(&config, cookie_secret);
+    settings.dns64.gateways = prefixes.gateways();
+    let threads = start_workers(workers, &config, &settings, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,
         streams,
@@ -155,9 +161,11 @@ fn start_and_serve(
         dnstap: DnstapOutput::default(),
         traces: RunningTraces::default(),
         policy_hits: Arc::default(),
+        prefixes,
         sandbox,
         process,
     });
+    prefixes::start(Arc::clone(&server.prefixes), Arc::clone(&server.workers), echo)?;
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
     {
         tracing::warn!(event = "dnstap_lost", "{error}");
@@ -243,16 +251,15 @@ impl QuerySink for QueryPoster {
 fn start_workers(
     workers: Vec<Worker<WorkerEngine>>,
     config: &Config,
-    cookie_secret: Secret,
+    settings: &Settings,
     streams: &Streams,
 ) -> Result<Vec<JoinHandle<WorkerEngine>>, String> {
-    // A clone shares the large parts.
-    let settings = engine_settings(config, cookie_secret);
     let count = workers.len();
     let capacity = config.capacity(count);
     workers
         .into_iter()
         .map(|worker| {
+            // A clone shares the large parts.
             let mut engine = Engine::new(settings.clone(), capacity, random()?);
             engine.share_limits(count);
             engine.set_unix_time(datapath::now(), unix_time());
@@ -417,6 +424,7 @@ async fn sample_traffic(server: Arc<ServerHandle>) {
         ticks.tick().await;
         server.worker_statuses().await;
         server.traffic.add(server.last_sample());
+        server.prefixes.sample(server.prefix_answers());
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::config::Config;
 use crate::date;
 use crate::memory;
+use crate::prefixes::report;
 use crate::running_server::{ServerHandle, WorkerStatus, health};
 use crate::upgrade::history::History;
 use crate::upstream_trouble::Trouble;
@@ -44,8 +45,7 @@ pub async fn text(server: &ServerHandle) -> String {
     if let Some(certificate) = Certificate::of(&config) {
         line("certificate", certificate.to_string());
     }
-    let prefixes: Vec<_> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
-    line("prefixes", prefixes.join(" "));
+    line("prefixes", report::line(&config, &server.prefix_statuses()));
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
     line("memory", memory(server));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
@@ -80,6 +80,7 @@ pub async fn json(server: &ServerHandle) -> Value {
         "memory_resident_bytes": server.process.resident(),
         "memory_bound_bytes": memory::bound(&config),
         "prefixes": config.dns64.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "prefix_states": report::objects(&server.prefix_statuses()),
         "workers": statuses.len(),
         "workers_responding": responding.len(),
         "pending": responding.iter().map(|status| status.pending).sum::<usize>(),

@@ -18,6 +18,7 @@ pub mod name;
 pub mod patch;
 mod plain_names;
 pub mod record;
+pub mod service_binding;
 pub mod types;
 
 mod limits;
@@ -36,5 +37,6 @@ pub use letter_case::lower_question;
 pub use limits::MAX_NAME;
 pub use message::{Malformed, Message, Section, SectionOffsets};
 pub use name::{Labels, Name, eq_ignore_case, fold, is_at_or_below, name_len};
+pub use rdata::{RdataPart, RdataParts};
 pub use record::{Record, Records};
 pub use types::{Class, Opcode, Rcode, Type};

@@ -8,7 +8,7 @@ use crate::edns::Opt;
 use crate::header::{self, Flags, HEADER};
 use crate::limits;
 use crate::name::Name;
-use crate::record::Records;
+use crate::record::{Record, Records};
 use crate::types::{Class, Opcode, Rcode, Type};
 
 /// Sections with records, in their order.
@@ -207,6 +207,12 @@ impl<'a> Message<'a> {
     #[inline]
     pub fn records(&self, section: Section) -> Records<'a> {
         Records::new(self.bytes, self.section_start(section), self.count(section))
+    }
+
+    /// Record at a position that [`Record::start`] returned for a record of this message.
+    #[inline]
+    pub fn record_at(&self, start: usize) -> Option<Record<'a>> {
+        Records::new(self.bytes, start, 1).next()
     }
 
     /// Start of a section, which is the end of the one before it.

@@ -2,7 +2,61 @@
 //! sender compress (those of RFC 1035, and the older ones it names), and DNAME and KX, which were compressed in
 //! practice. In all other types names are plain octets that may be copied.
 
+use crate::name::{Name, after_name};
 use crate::types::Type;
+
+/// Piece of RDATA.
+#[derive(Clone, Copy, Debug)]
+pub enum RdataPart<'a> {
+    /// Octets that are no name, or a name in a type whose names are never compressed.
+    Octets(&'a [u8]),
+    /// Name that may be compressed.
+    Name(Name<'a>),
+}
+
+/// Pieces of the RDATA of a well-formed message, in order. Names are pieces of their own in the types whose names may be compressed, and
+/// no type has more than four pieces.
+#[derive(Clone, Debug)]
+pub struct RdataParts<'a> {
+    message: &'a [u8],
+    at: usize,
+    end: usize,
+    /// Start of the first name; the end without names.
+    first_name: usize,
+    /// Number of names that follow.
+    names: usize,
+}
+
+impl<'a> RdataParts<'a> {
+    /// Pieces of the RDATA from `start` to `end` of a message whose RDATA was checked.
+    #[inline]
+    pub(crate) fn new(message: &'a [u8], rtype: Type, start: usize, end: usize) -> RdataParts<'a> {
+        let rdata = message.get(start..end).unwrap_or_default();
+        // RDATA may be empty in the classes of updates (RFC 2136 section 2.4).
+        let found = layout(rtype).and_then(|layout| Some((layout.first_name(rdata)?, layout.names)));
+        let (first_name, names) = found.map_or((end, 0), |(offset, names)| (start + offset, names));
+        RdataParts { message, at: start, end, first_name, names }
+    }
+}
+
+impl<'a> Iterator for RdataParts<'a> {
+    type Item = RdataPart<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<RdataPart<'a>> {
+        let start = self.at;
+        if start >= self.end {
+            return None;
+        }
+        if start < self.first_name || self.names == 0 {
+            self.at = if self.names == 0 { self.end } else { self.first_name };
+            return self.message.get(start..self.at).map(RdataPart::Octets);
+        }
+        self.names -= 1;
+        self.at = after_name(self.message, start)?;
+        Some(RdataPart::Name(Name::new(self.message, start)))
+    }
+}
 
 /// Layout of RDATA with names: octets before them, one or two names, octets after them.
 #[derive(Clone, Copy)]

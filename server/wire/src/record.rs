@@ -1,6 +1,8 @@
 //! Resource records of a well-formed message (RFC 1035 section 4.1.3).
 
 use crate::name::{Name, after_name};
+use crate::rdata::RdataParts;
+use crate::service_binding::Hints;
 use crate::types::{Class, Type};
 
 /// Octets between the owner and RDATA: type, class, TTL, RDLENGTH.
@@ -29,6 +31,12 @@ impl<'a> Record<'a> {
     #[inline]
     pub fn rdata(&self) -> &'a [u8] {
         self.message.get(self.rdata_start()..self.end).unwrap_or_default()
+    }
+
+    /// RDATA in pieces, so that its names can be read and compared although they may be compressed.
+    #[inline]
+    pub fn rdata_parts(&self) -> RdataParts<'a> {
+        RdataParts::new(self.message, self.rtype, self.rdata_start(), self.end)
     }
 
     /// Start of the owner in the message.
@@ -83,6 +91,14 @@ impl<'a> Record<'a> {
             return None;
         }
         self.rdata().try_into().ok()
+    }
+
+    /// Address hints of an SVCB or HTTPS record in class IN; none of other records.
+    pub fn hints(&self) -> Hints<'a> {
+        match self.rtype {
+            Type::SVCB | Type::HTTPS if self.class == Class::IN => Hints::of(self.rdata()),
+            _ => Hints::NONE,
+        }
     }
 
     /// MINIMUM field of an SOA record. Together with the record's own TTL it limits the negative TTL (RFC 2308).

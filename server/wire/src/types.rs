@@ -114,6 +114,7 @@ registry! {
         ANY = 255, "All types, query only";
         URI = 256, "A URI";
         CAA = 257, "Which authorities may issue certificates";
+        RESINFO = 261, "Facts about the resolver (RFC 9606)";
     }
 }
 

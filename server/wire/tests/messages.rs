@@ -323,3 +323,45 @@ fn options_fill_the_opt_record() {
         assert_eq!(opt(bad), Err(Malformed::Opt), "{bad:?}");
     }
 }
+
+#[test]
+fn rdata_is_read_in_pieces_and_its_names_are_expanded() {
+    let name = |name: sixfold_wire::Name<'_>| {
+        let mut wire = [0; 255];
+        let length = name.write(&mut wire);
+        wire[..length].to_vec()
+    };
+    let www = b"\x03www\x07example\0".to_vec();
+    let mail = [b"\x04mail", &www[4..]].concat();
+    for (rtype, rdata, expected) in [
+        (Type::MX, &b"\0\x0a\x04mail\xc0\x10"[..], vec![b"\0\x0a".to_vec(), mail.clone()]),
+        (Type::NS, b"\xc0\x0c", vec![www.clone()]),
+        (
+            Type::SOA,
+            b"\xc0\x0c\x04mail\xc0\x1012345678901234567890",
+            vec![www.clone(), mail, b"12345678901234567890".to_vec()],
+        ),
+        (Type::NAPTR, b"\0\x01\0\x02\x01s\0\0\xc0\x0c", vec![b"\0\x01\0\x02\x01s\0\0".to_vec(), www.clone()]),
+        (
+            Type::SIG,
+            b"123456789012345678\xc0\x0csignature",
+            vec![b"123456789012345678".to_vec(), www.clone(), b"signature".to_vec()],
+        ),
+        // Names of these types are never compressed, so they are octets.
+        (Type::NSEC, b"\x01a\0\0\x01\x40", vec![b"\x01a\0\0\x01\x40".to_vec()]),
+        (Type::A, b"\xc0\0\x02\x01", vec![b"\xc0\0\x02\x01".to_vec()]),
+        (Type::NULL, b"", vec![]),
+    ] {
+        let bytes = message(&[(ANSWER, &record(rtype, rdata))]);
+        let parsed = Message::parse(&bytes).unwrap();
+        let record = parsed.records(Section::Answer).next().unwrap();
+        let parts = record.rdata_parts().map(|part| match part {
+            sixfold_wire::RdataPart::Octets(octets) => octets.to_vec(),
+            sixfold_wire::RdataPart::Name(found) => name(found),
+        });
+        assert_eq!(parts.collect::<Vec<_>>(), expected, "{rtype}");
+        let again = parsed.record_at(record.start()).unwrap();
+        assert_eq!((again.rtype, again.rdata(), again.end()), (rtype, rdata, record.end()));
+        assert!(parsed.record_at(bytes.len()).is_none());
+    }
+}

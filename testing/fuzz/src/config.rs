@@ -50,5 +50,5 @@ fn names_files(text: &str) -> bool {
         let table = document.get_ref().get(table).map(|value| value.get_ref());
         matches!(table, Some(DeValue::Table(table)) if table.contains_key(key))
     };
-    has("local", "hosts-file") || has("filter", "rpz")
+    has("local", "hosts-file") || has("filter", "rpz") || has("dns64", "mappings-file")
 }

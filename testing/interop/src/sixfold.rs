@@ -68,6 +68,8 @@ pub struct Configuration {
     pub server: String,
     /// More lines of `[upstream]`.
     pub upstream: String,
+    /// `dns64.prefixes`.
+    pub prefixes: Vec<String>,
     /// More lines of `[dns64]`.
     pub dns64: String,
     /// Lines of `[cache]`.
@@ -79,7 +81,14 @@ impl Configuration {
     pub fn forwarding_to(forwarders: &[&str]) -> Configuration {
         let forwarders = forwarders.iter().map(|&address| address.to_owned()).collect();
         let [server, upstream, dns64] = [const { String::new() }; 3];
-        Configuration { forwarders, server, upstream, dns64, cache: "" }
+        let prefixes = vec![address::PREFIX.to_owned()];
+        Configuration { forwarders, server, upstream, prefixes, dns64, cache: "" }
+    }
+
+    /// Replaces the prefixes.
+    pub fn prefixes(mut self, prefixes: &[&str]) -> Configuration {
+        self.prefixes = prefixes.iter().map(|&prefix| prefix.to_owned()).collect();
+        self
     }
 
     /// Adds lines to `[server]`.
@@ -115,15 +124,10 @@ impl Configuration {
             "[server]\nlisten = [\"[::]:53\", \"0.0.0.0:53\"]\nworkers = 2\nuser = \"nobody\"\n\
              allow = [\"2001:db8:c::/64\", \"192.0.2.0/24\"]\n{}\n\
              [upstream]\nforwarders = {:?}\n{}\n\
-             [dns64]\nprefixes = [\"{}\"]\n{}\n\
+             [dns64]\nprefixes = {:?}\n{}\n\
              [cache]\n{}\
              [metrics]\nlisten = \"{METRICS}\"\n[control]\nsocket = {socket:?}\n[log]\nlevel = \"debug\"\n",
-            self.server,
-            self.forwarders,
-            self.upstream,
-            address::PREFIX,
-            self.dns64,
-            self.cache,
+            self.server, self.forwarders, self.upstream, self.prefixes, self.dns64, self.cache,
         );
         text
     }

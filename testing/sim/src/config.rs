@@ -10,7 +10,7 @@ use engine::dns64::rules::{Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
     Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
-    OnFailure, Reverse, Select, UpstreamConfig,
+    NonGlobal, OnFailure, Reverse, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -246,6 +246,7 @@ impl Config {
             local_data: Arc::new(self.own.to_engine(ground_truth)),
             server_names: Default::default(),
             rpz: Arc::new(self.policy.to_engine(ground_truth)),
+            private_addresses: None,
             cache: Caching {
                 min_ttl_secs: self.ttl_range.0,
                 max_ttl_secs: self.ttl_range.1,
@@ -295,7 +296,8 @@ impl Config {
                 vec![],
             ),
             exclude_aaaa,
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: networks(&[("127.0.0.0", 8)]),
             lookup: self.lookup,
             on_failure: FailurePolicy {
@@ -313,6 +315,7 @@ impl Config {
             arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
             // There are at most three rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
+            gateways: None,
         }
     }
 
@@ -350,12 +353,14 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
         local_data: Arc::default(),
         server_names: Default::default(),
         rpz: Arc::default(),
+        private_addresses: None,
         cache: Caching::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
             clients: ClientNetworks::new(networks(&EVERYWHERE), vec![]),
             exclude_aaaa: vec![],
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: vec![],
             lookup: Lookup::default(),
             on_failure: FailurePolicy::default(),
@@ -365,6 +370,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Arc::default(),
+            gateways: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

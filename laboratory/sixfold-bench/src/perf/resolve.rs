@@ -12,7 +12,9 @@ use crate::perf::names::{self, QUERY};
 use crate::perf::section::{Bound, Goal, Section, cell, summary, table_of};
 use engine::dns64::rules::{Rule, Rules};
 use engine::explain::Policy;
-use engine::settings::{Arpa, ClientNetworks, Dns64, FailurePolicy, Network, Networks, UpstreamConfig};
+use engine::settings::{
+    Arpa, ClientNetworks, Dns64, FailurePolicy, Network, Networks, NonGlobal, UpstreamConfig,
+};
 use engine::trace::{Subject, TraceEvent};
 use engine::{
     Capacity, Client, Engine, Instant, Link, Machine, Moment, ObservedEngine, ObservedLink, Observer, Outbox,
@@ -254,12 +256,14 @@ pub fn settings(workload: Workload) -> Settings {
         local_data: Default::default(),
         server_names: Default::default(),
         rpz: Default::default(),
+        private_addresses: None,
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![prefix],
             clients: ClientNetworks::new(vec![Network::new(Ipv6Addr::UNSPECIFIED, 0)], vec![]),
             exclude_aaaa: vec![Network::new(names::PREFIX, 96)],
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: Vec::new(),
             lookup: Default::default(),
             on_failure: FailurePolicy::default(),
@@ -269,6 +273,7 @@ pub fn settings(workload: Workload) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
+            gateways: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -67,9 +67,12 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
         LeftOver("write it by hand: `log.dnstap` in sixfold.toml(5)"),
     ),
     (
-        "deny-answer-addresses deny-answer-aliases",
-        LeftOver("a response policy zone (`filter.rpz`) can refuse addresses"),
+        "deny-answer-addresses",
+        LeftOver(
+            "write `filter.private-addresses` by hand: it takes such addresses away, where BIND refuses the answer",
+        ),
     ),
+    ("deny-answer-aliases", LeftOver("a response policy zone (`filter.rpz`) can refuse names")),
     (
         "allow-query-on allow-recursion-on allow-query-cache-on",
         LeftOver("`server.allow` holds for all listening addresses"),

@@ -61,6 +61,24 @@ impl Default for EncryptedPorts {
     }
 }
 
+/// Reads the networks that no answer may lead into, and the names for which it may.
+fn read_private(attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
+    let (value, model) = (attribute.value(), &mut draft.model);
+    match attribute.key.as_str() {
+        "private-address" => {
+            add(&mut model.private_addresses, Network::parse(value).ok_or("this is not a network")?);
+        }
+        "private-domain" => {
+            add(&mut model.private_names, value::taken_name(value)?);
+            return Err(Outcome::differs(
+                "Sixfold judges by the name asked, and Unbound by the owner of the record",
+            ));
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
 impl Server {
     /// Reads an attribute and records its outcome.
     pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) {
@@ -74,6 +92,7 @@ impl Server {
     fn read_one(&mut self, attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
         Ok(self.read_dns64(attribute)?
             || self.read_access(attribute, draft)?
+            || read_private(attribute, draft)?
             || self.read_cache(attribute, draft)?
             || self.read_limits(attribute, draft)?
             || self.read_tls(attribute, draft)

@@ -65,10 +65,6 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver("Sixfold logs no queries"),
     ),
     (
-        "private-address private-domain",
-        LeftOver("a response policy zone (`filter.rpz`) with rpz-ip triggers can refuse such addresses"),
-    ),
-    (
         "ratelimit ratelimit-size ratelimit-for-domain ratelimit-below-domain ratelimit-factor ratelimit-backoff",
         LeftOver("Sixfold limits by client: see [limits]"),
     ),

@@ -10,8 +10,10 @@ use crate::answer::builder::{Written, append_opt, write_unfit};
 use crate::answer::fit::{Fit, fit};
 use crate::answer::params::ResponseParams;
 use crate::dns64::embed::EmbeddingCounts;
-use crate::dns64::rules::RuleSet;
+use crate::dns64::gateways::Gateways;
+use crate::dns64::rules::{Applicable, RuleSet};
 use crate::limits::{KEPT_ANSWERS, MESSAGE};
+use core::net::Ipv6Addr;
 use wire::{Message, Section, header};
 
 /// All that an answer to a reply depends on, beside the reply, the requestor and the settings.
@@ -32,6 +34,8 @@ pub(crate) enum Composition {
         secure: bool,
         /// Prefix rules that apply.
         rules: RuleSet,
+        /// Prefixes that the requestor gets.
+        prefixes: ChosenPrefixes,
     },
 }
 
@@ -45,6 +49,28 @@ pub(crate) trait Compose {
 
     /// Writes the answer, and counts the addresses that are synthesized for it.
     fn compose(&self, frame: &mut [u8], params: &ResponseParams<'_>) -> (Written, EmbeddingCounts);
+}
+
+/// Prefixes of their lists that a requestor gets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChosenPrefixes {
+    /// All, as gateways are not known.
+    All,
+    /// These of the general list, as no rule applies.
+    General(u64),
+    /// Those of this client: each list of a rule has a choice of its own.
+    OfClient(Ipv6Addr),
+}
+
+impl ChosenPrefixes {
+    /// Those of the requestor to which these rules apply.
+    pub(crate) fn of(gateways: &Gateways, rules: &Applicable<'_>) -> ChosenPrefixes {
+        let client = rules.chooser.client;
+        match rules.is_empty() {
+            true => ChosenPrefixes::General(gateways.general(client)),
+            false => ChosenPrefixes::OfClient(client),
+        }
+    }
 }
 
 /// Key of the kept answer: two requestors with equal keys and questions get the same records.

@@ -54,6 +54,26 @@ pub fn write_failure(frame: &mut [u8], params: &ResponseParams<'_>, ede: EdeCode
     Written { len: start + octets, ede: Some(ede), ..written }
 }
 
+/// Adds an extended error with a text to a complete response that has none, if it has an OPT record and the requestor takes that much.
+/// The OPT record is the last one.
+#[cold]
+pub(crate) fn append_text(
+    frame: &mut [u8],
+    params: &ResponseParams<'_>,
+    written: Written,
+    (code, text): (EdeCode, &str),
+) -> Written {
+    let octets = params.opt_octets(None);
+    let room = params.limit.min(frame.len());
+    let Some(start) = written.len.checked_sub(octets).filter(|_| params.edns.is_some()) else {
+        return written;
+    };
+    match wire::add_ede(&mut frame[start..room], octets, code, text.as_bytes()) {
+        Some(octets) => Written { len: start + octets, ede: Some(code), ..written },
+        None => written,
+    }
+}
+
 /// Writes an empty response with TC, so that the client asks again over TCP. It has no records, so apart from the OPT record it is
 /// no longer than the query.
 pub fn write_truncated(frame: &mut [u8], params: &ResponseParams<'_>) -> Written {

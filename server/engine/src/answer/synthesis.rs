@@ -1,10 +1,10 @@
 //! Synthesis of a response: AAAA records from the A records of a reply (RFC 6147 sections 5.1.6 and 5.1.7).
 
-use crate::answer::answer_memo::{Compose, Composition};
+use crate::answer::answer_memo::{ChosenPrefixes, Compose, Composition};
 use crate::answer::builder::{ResponseBuilder, Written};
 use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
-use crate::dns64::embed::{self, Embedding, EmbeddingCounts};
+use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::dns64::rules::Applicable;
 use crate::message::cname_chain::{Chain, leads_on};
 use core::ops::ControlFlow;
@@ -36,8 +36,15 @@ impl Compose for SynthesisInput<'_, '_> {
 
     /// None if earlier replies come first.
     fn composition(&self) -> Option<Composition> {
-        let SynthesisInput { rules, negative_ttl, secure, before, .. } = *self;
-        before.is_empty().then(|| Composition::Synthesis { negative_ttl, secure, rules: rules.set() })
+        let SynthesisInput { rules, negative_ttl, secure, before, dns64, .. } = *self;
+        let gateways = dns64.gateways.as_ref();
+        let prefixes = gateways.map_or(ChosenPrefixes::All, |gateways| ChosenPrefixes::of(gateways, rules));
+        before.is_empty().then(|| Composition::Synthesis {
+            negative_ttl,
+            secure,
+            rules: rules.set(),
+            prefixes,
+        })
     }
 
     fn compose(&self, frame: &mut [u8], params: &ResponseParams<'_>) -> (Written, EmbeddingCounts) {
@@ -61,6 +68,9 @@ pub fn synthesize(
     let mut response = ResponseBuilder::start(frame, params, params.flags(Rcode::NOERROR, secure), ede);
     response.lead(input.before);
     let mut ttl = input.negative_ttl;
+    if let Some(gateways) = &input.dns64.gateways {
+        ttl = ttl.min(embed::longest_ttl(message, chain, input.dns64, gateways, input.rules));
+    }
     for record in message.records(Section::Answer) {
         //= RFC 6147 section 5.1.6: requirement 11; the A records themselves leave.
         //= RFC 6147 section 5.1.7: requirement 13
@@ -73,9 +83,9 @@ pub fn synthesize(
     }
     response.begin_rrset();
     let counts = embed::decide_addresses(message, chain, input.dns64, input.rules, |decision| {
-        if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
+        if let Some(address) = decision.synthesized() {
             //= RFC 6147 section 5.1.7: requirement 12
-            response.aaaa(decision.owner, ttl, prefix.embed(decision.address));
+            response.aaaa(decision.owner, ttl, address);
         }
         ControlFlow::Continue(())
     });

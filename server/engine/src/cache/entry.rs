@@ -84,7 +84,7 @@ pub struct EntryMeta {
     pub ede: Option<EdeCode>,
     /// Reason of the answer for clients with DNS64.
     pub reason: Option<AnswerReason>,
-    /// Failures in a row.
+    /// Failures in a row. For a synthesis, the place of its prefix among the general ones, which matters if clients have different ones.
     pub failures: u8,
 }
 
@@ -272,6 +272,12 @@ impl<'a> Entry<'a> {
     /// Packed numbers of the addresses that a synthesis leaves out. It stands in the place of `valid_for`, which a synthesis does not have.
     pub fn omitted(&self) -> u32 {
         self.u32(40)
+    }
+
+    /// Place of the prefix of a synthesis among the general ones. It stands in the place of `failures`, which a synthesis does not have.
+    #[inline]
+    pub fn prefix(&self) -> usize {
+        usize::from(self.head[63])
     }
 
     /// Failures in a row.

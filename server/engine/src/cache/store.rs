@@ -53,6 +53,8 @@ pub struct StoredSynthesis<'s> {
     pub reason: AnswerReason,
     /// Packed numbers of addresses that it leaves out.
     pub omitted: u32,
+    /// Place of its prefix among the general ones, if gateways are known. Its TTL is then a limit of the settings, and no time of a reply.
+    pub prefix: Option<u8>,
 }
 
 impl MessageCache {
@@ -64,12 +66,17 @@ impl MessageCache {
         MessageCache { entries, generation: 1, caching, key, frames: FramePool::new(MESSAGE), ttls }
     }
 
+    /// Has every answer checked again before it is given. Nothing is flushed.
+    pub fn check_again(&mut self) {
+        // 0 is no generation.
+        self.generation = self.generation.wrapping_add(1).max(1);
+    }
+
     /// Applies other settings. Nothing is flushed: the first query for an entry checks it again.
     pub fn configure(&mut self, caching: Caching) {
         self.entries.keep_stale(caching.stale);
         self.caching = caching;
-        // 0 is no generation.
-        self.generation = self.generation.wrapping_add(1).max(1);
+        self.check_again();
     }
 
     /// True if the cache is turned off.
@@ -306,7 +313,7 @@ impl MessageCache {
         synthesis: &StoredSynthesis<'_>,
         now: Instant,
     ) {
-        let StoredSynthesis { bytes, reason, omitted } = *synthesis;
+        let StoredSynthesis { bytes, reason, omitted, prefix } = *synthesis;
         let Ok(message) = Message::parse(bytes) else { return };
         let ttl = message.records(Section::Answer).map(|record| record.ttl).min().unwrap_or(0);
         if ttl == 0 {
@@ -319,13 +326,17 @@ impl MessageCache {
             stored: now,
             // It outlives neither reply: excluded addresses may have a shorter TTL, and real ones may replace them.
             expires: expires.min(aaaa.expires()).min(a.expires()),
-            born: if aaaa.expires() < a.expires() { aaaa.stored() } else { a.stored() },
+            born: match prefix {
+                Some(_) => now,
+                None if aaaa.expires() < a.expires() => aaaa.stored(),
+                None => a.stored(),
+            },
             marks: 0,
             valid_for: omitted,
             valid_for_dns64: self.generation,
             ede: Some(ede::SYNTHESIZED),
             reason: Some(reason),
-            failures: 0,
+            failures: prefix.unwrap_or(0),
         };
         let key = self.key(question, question.qtype, EntryKind::Synthesis, group);
         if let Some(body) = without_opt(&message) {

@@ -69,6 +69,8 @@ pub struct PendingQuery {
     pub rpz_hop: u8,
     /// Marks of its answer by the rule that has decided it.
     pub(crate) policy_mark: Option<PolicyMark>,
+    /// True if a reply had private addresses, which were taken away.
+    pub has_lost_addresses: bool,
     /// Negative TTL of the AAAA lookup, in seconds; none if it had no SOA record.
     pub negative_ttl: Option<u32>,
     /// True if the answer of the AAAA lookup was secure.
@@ -127,6 +129,7 @@ impl Default for PendingQuery {
             rpz_rule: NO_RULE_YET,
             rpz_hop: NO_HOP_YET,
             policy_mark: None,
+            has_lost_addresses: false,
             negative_ttl: None,
             aaaa_secure: false,
             bogus_recheck: false,
@@ -186,6 +189,7 @@ impl Record for PendingQuery {
             rpz_rule: 0,
             rpz_hop: 0,
             policy_mark: Some(PolicyMark::poison()),
+            has_lost_addresses: true,
             negative_ttl: Some(1),
             aaaa_secure: true,
             bogus_recheck: true,
@@ -224,6 +228,7 @@ impl PendingQuery {
             rpz_rule,
             rpz_hop,
             policy_mark,
+            has_lost_addresses,
             aaaa_secure,
             bogus_recheck,
             cache_hit,
@@ -259,6 +264,7 @@ impl PendingQuery {
         *rpz_rule = NO_RULE_YET;
         *rpz_hop = NO_HOP_YET;
         *policy_mark = None;
+        *has_lost_addresses = false;
         *aaaa_secure = false;
         *bogus_recheck = false;
         *cache_hit = None;
@@ -336,10 +342,10 @@ impl PendingQuery {
         self.cache_hit.is_some() && !self.cache_missed
     }
 
-    /// True if no rule of a response policy zone has applied so far.
+    /// True if no rule of a response policy zone has applied so far, and no address was taken away.
     #[inline]
     pub fn has_met_no_rule(&self) -> bool {
-        self.rpz_rule == NO_RULE_YET
+        self.rpz_rule == NO_RULE_YET && !self.has_lost_addresses
     }
 
     /// Requestor of the answer; `own_size`: largest UDP message of this server.
@@ -435,6 +441,7 @@ mod tests {
             rpz_rule,
             rpz_hop,
             policy_mark,
+            has_lost_addresses,
             negative_ttl,
             aaaa_secure,
             bogus_recheck,

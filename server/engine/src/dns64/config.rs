@@ -2,9 +2,11 @@
 
 use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
+use crate::dns64::gateways::Gateways;
 use crate::dns64::rules::Rules;
-use core::net::Ipv6Addr;
+use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::sync::Arc;
 use wire::Record;
 
@@ -84,6 +86,30 @@ pub enum Reverse {
     Off,
 }
 
+/// Treatment of IPv4 addresses that are not global under the well-known prefix, which must not carry them (RFC 6052 section 3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum NonGlobal {
+    /// They are left out.
+    #[default]
+    Omit,
+    /// Those of RFC 1918 are embedded, the others left out (draft-ietf-v6ops-nat64-wkp-1918).
+    Private,
+    /// All are embedded.
+    Embed,
+}
+
+impl NonGlobal {
+    /// True if the well-known prefix may carry this address.
+    #[inline]
+    pub fn allows(self, address: [u8; 4]) -> bool {
+        match self {
+            NonGlobal::Omit => pref64::is_global(address),
+            NonGlobal::Private => Ipv4Addr::from(address).is_private() || pref64::is_global(address),
+            NonGlobal::Embed => true,
+        }
+    }
+}
+
 /// Configuration of names under `arpa` with local answers.
 #[derive(Clone, Debug)]
 pub struct Arpa {
@@ -95,6 +121,8 @@ pub struct Arpa {
     pub server: Box<[u8]>,
     /// Mailbox of the person responsible, in the SOA records of these zones, in wire form.
     pub contact: Box<[u8]>,
+    /// Name of the designated resolver (RFC 9462) in wire form, about which clients may ask as about `resolver.arpa` (RFC 9606); empty: none.
+    pub designated: Box<[u8]>,
 }
 
 impl Default for Arpa {
@@ -104,6 +132,7 @@ impl Default for Arpa {
             ipv4only: true,
             server: Box::from(&b"\x09localhost\x00"[..]),
             contact: Box::from(&b"\x06nobody\x07invalid\x00"[..]),
+            designated: Box::default(),
         }
     }
 }
@@ -117,10 +146,12 @@ pub struct Dns64 {
     pub clients: ClientNetworks,
     /// Networks whose real AAAA records count as absent (RFC 6147 section 5.1.4). They must contain the prefixes.
     pub exclude_aaaa: Vec<Network>,
-    /// True if IPv4 addresses that are not global may be embedded in the well-known prefix.
-    pub embed_non_global: bool,
+    /// Treatment of IPv4 addresses that are not global under the well-known prefix.
+    pub non_global: NonGlobal,
     /// IPv4 addresses that are never embedded (as IPv4-mapped networks).
     pub never_embed: Vec<Network>,
+    /// Explicit address mappings (RFC 7757), which go before prefixes and all that bars addresses from them. None: there are none.
+    pub mappings: Option<Arc<Mappings>>,
     /// Time at which the A lookup is asked.
     pub lookup: Lookup,
     /// Handling of a failed AAAA lookup.
@@ -137,9 +168,24 @@ pub struct Dns64 {
     pub arpa: Arpa,
     /// Rules that give other prefixes, or no prefix, to some clients, names and IPv4 addresses.
     pub rules: Arc<Rules>,
+    /// Gateways behind the prefixes. None: nobody knows of them, and an answer has all prefixes of its list.
+    pub gateways: Option<Gateways>,
 }
 
 impl Dns64 {
+    /// The IPv6 address to which an IPv4 address is mapped.
+    #[inline]
+    pub fn mapped(&self, address: [u8; 4]) -> Option<[u8; 16]> {
+        self.mappings.as_ref().and_then(|mappings| find_mapped(mappings, address))
+    }
+
+    /// The IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it.
+    pub fn embedded(&self, address: [u8; 16]) -> Option<[u8; 4]> {
+        let mut general = self.prefixes.iter().chain([&pref64::WELL_KNOWN]);
+        let prefix = general.find(|prefix| prefix.contains(address));
+        prefix.or_else(|| self.rules.prefix_of(address))?.extract(address)
+    }
+
     /// True if an AAAA record with this address counts as absent: the address is in an excluded network, or under a prefix of a
     /// rule.
     #[inline]
@@ -157,6 +203,12 @@ impl Dns64 {
             None => self.rules.prefix_of(address).map(Excluder::Prefix),
         }
     }
+}
+
+/// Finds the address to which one is mapped. A call, as most configurations have no mappings.
+#[inline(never)]
+fn find_mapped(mappings: &Mappings, address: [u8; 4]) -> Option<[u8; 16]> {
+    mappings.to_v6(address)
 }
 
 /// Setting that excludes a real AAAA record.

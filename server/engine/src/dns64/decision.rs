@@ -15,6 +15,8 @@ pub enum Stage {
     /// The reply to the client's question, without DNS64; it is forwarded.
     #[default]
     Direct,
+    /// The reply to a client's A question, of which no address is passed on: a rule suppresses A records.
+    SuppressedA,
     /// The AAAA lookup.
     Aaaa,
     /// The A lookup.
@@ -30,10 +32,16 @@ impl Stage {
     #[inline]
     pub fn qtype(self) -> Option<Type> {
         match self {
-            Stage::Direct => None,
+            Stage::Direct | Stage::SuppressedA => None,
             Stage::Aaaa | Stage::NegativeAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
             Stage::A => Some(Type::A),
         }
+    }
+
+    /// True if the query is for AAAA records, and DNS64 applies.
+    #[inline]
+    pub fn has_dns64(self) -> bool {
+        !matches!(self, Stage::Direct | Stage::SuppressedA)
     }
 }
 
@@ -130,7 +138,8 @@ fn may_hide_bogus(message: &Message<'_>, dns64: &Dns64) -> bool {
         && may_be_bogus(message)
 }
 
-/// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`], for an AAAA query with the reason.
+/// Decides if DNS64 applies to a query: [`Stage::Aaaa`] if so, else [`Stage::Direct`], for an AAAA query with the reason. A query for A
+/// records begins with [`Stage::SuppressedA`] if a rule suppresses them.
 #[inline(always)]
 pub(crate) fn first_stage(
     dns64: &Dns64,
@@ -142,21 +151,44 @@ pub(crate) fn first_stage(
     //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
     //= RFC 9460 section 4.2.1: requirement 50
     //= RFC 8482 section 4.1: requirement 53; ANY is not AAAA.
-    if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
+    if message.qclass() != Class::IN {
         return (Stage::Direct, None);
     }
+    match message.qtype() {
+        Type::AAAA => match no_dns64(dns64, client, query_flags) {
+            Some(reason) => (Stage::Direct, Some(reason)),
+            None => (Stage::Aaaa, None),
+        },
+        Type::A if dns64.rules.may_suppress_a() => (stage_of_a(dns64, client, message, query_flags), None),
+        _ => (Stage::Direct, None),
+    }
+}
+
+/// Reason why DNS64 does not serve a client's query.
+#[inline(always)]
+fn no_dns64(dns64: &Dns64, client: Ipv6Addr, query_flags: QueryFlags) -> Option<NoDns64> {
     //= RFC 6147 section 6.3: requirement 31
-    let reason = if !dns64.clients.contains(client) {
-        NoDns64::Client
+    if !dns64.clients.contains(client) {
+        Some(NoDns64::Client)
     } else if query_flags.has(QueryFlags::DO.with(QueryFlags::CD, true)) && !dns64.break_dnssec {
         //= RFC 6147 section 5.5: requirement 30; the client validates by itself.
-        NoDns64::Dnssec
+        Some(NoDns64::Dnssec)
     } else if dns64.recursive_only && !query_flags.has(QueryFlags::RD) {
-        NoDns64::NotRecursive
+        Some(NoDns64::NotRecursive)
     } else {
-        return (Stage::Aaaa, None);
-    };
-    (Stage::Direct, Some(reason))
+        None
+    }
+}
+
+/// First stage of a query for A records, under rules of which some suppress them. Where DNS64 does not serve the query, the client has
+/// no other addresses.
+#[inline(never)]
+fn stage_of_a(dns64: &Dns64, client: Ipv6Addr, message: &Message<'_>, query_flags: QueryFlags) -> Stage {
+    let is_suppressed = dns64.rules.of(client, message.qname()).suppresses_a().is_some();
+    match is_suppressed && no_dns64(dns64, client, query_flags).is_none() {
+        true => Stage::SuppressedA,
+        false => Stage::Direct,
+    }
 }
 
 /// True if the upstream validated a reply and set AD. A failure cannot be validated.

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::base::network::{ClientNetworks, Network};
-use crate::dns64::config::{Arpa, FailurePolicy, Lookup};
+use crate::dns64::config::{Arpa, FailurePolicy, Lookup, NonGlobal};
 use crate::message::cname_chain::Chain;
 use Cause::{Error, Excluded, NoData, Timeout};
 use NoDns64::{Client, Dnssec as ClientValidates, NotRecursive};
@@ -219,7 +219,8 @@ pub(crate) fn configuration() -> Dns64 {
         prefixes: vec![pref64::WELL_KNOWN],
         clients: ClientNetworks::new(vec![Network::new(CLIENT, 48)], vec![]),
         exclude_aaaa: excluded.map(|address| Network::new(address, 96)).to_vec(),
-        embed_non_global: false,
+        non_global: NonGlobal::default(),
+        mappings: None,
         never_embed: Vec::new(),
         lookup: Lookup::Sequential,
         on_failure: FailurePolicy::default(),
@@ -229,6 +230,7 @@ pub(crate) fn configuration() -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        gateways: None,
     }
 }
 

@@ -2,8 +2,9 @@
 //! which prefixes it is embedded, or why it is left out. Synthesis and explanation both use these functions, so they agree.
 
 use crate::dns64::config::Dns64;
+use crate::dns64::gateways::{Gateways, Unused};
 use crate::dns64::rules::{Applicable, Rule};
-use crate::limits::DISTINCT;
+use crate::limits::{DISTINCT, LISTED};
 use crate::message::cname_chain::Chain;
 use core::net::Ipv4Addr;
 use core::ops::ControlFlow;
@@ -15,6 +16,8 @@ use wire::{Message, Name, Record, Section, Type};
 pub enum Embedding {
     /// It is embedded in an address under the prefix.
     Embedded,
+    /// An explicit address mapping gives this address for it (RFC 7757), whatever the prefixes are.
+    Mapped([u8; 16]),
     /// Left out: a network of `dns64.never-embed` contains it.
     NeverEmbed,
     /// Left out: it is not global, and the prefix is the well-known one (RFC 6052 section 3.1).
@@ -23,6 +26,8 @@ pub enum Embedding {
     NoPrefix,
     /// Left out: the answer has `dns64.max-records` synthesized records already.
     BeyondMax,
+    /// Not under this prefix, for a reason that does not depend on the address.
+    Unused(Unused),
 }
 
 /// Decision about one address and prefix, with its reasons.
@@ -33,10 +38,22 @@ pub struct AddressDecision<'d, 'a> {
     pub address: [u8; 4],
     /// Rule that gives the prefixes; `None` means the general prefixes `dns64.prefixes`.
     pub rule: Option<&'d Rule>,
-    /// Prefix; `None` only for [`Embedding::NoPrefix`].
+    /// Prefix; `None` for [`Embedding::NoPrefix`], and for an address with a mapping.
     pub prefix: Option<&'d Pref64>,
     /// Decision about the address.
     pub fate: Embedding,
+}
+
+impl AddressDecision<'_, '_> {
+    /// The address that is synthesized.
+    #[inline]
+    pub fn synthesized(&self) -> Option<[u8; 16]> {
+        match (self.fate, self.prefix) {
+            (Embedding::Embedded, Some(prefix)) => Some(prefix.embed(self.address)),
+            (Embedding::Mapped(address), _) => Some(address),
+            _ => None,
+        }
+    }
 }
 
 /// Numbers of addresses that a synthesis embedded and left out.
@@ -52,6 +69,10 @@ pub struct EmbeddingCounts {
     pub by_rule: u64,
     /// Left out: more than `max-records`.
     pub beyond_max: u64,
+    /// Left out: no gateway of its prefixes lives.
+    pub unavailable: u64,
+    /// Prefixes of the records, a bit for each whose answers are counted.
+    pub prefixes: u64,
 }
 
 /// Bits of each number in a packed word.
@@ -83,18 +104,19 @@ impl EmbeddingCounts {
     #[inline]
     fn count(&mut self, fate: Embedding) {
         match fate {
-            Embedding::Embedded => self.records += 1,
+            Embedding::Embedded | Embedding::Mapped(_) => self.records += 1,
             Embedding::NeverEmbed => self.never_embed += 1,
             Embedding::NonGlobal => self.non_global += 1,
             Embedding::NoPrefix => self.by_rule += 1,
             Embedding::BeyondMax => self.beyond_max += 1,
+            Embedding::Unused(_) => {}
         }
     }
 }
 
 /// Decides about every address at the end of the CNAME chain, in the order of the records, and for each address in the order of
-/// its prefixes: those of the first rule that matches, else the general ones. A second record with the same address is skipped:
-/// equal records are one record (RFC 2181 section 5). Ends early if `each` breaks.
+/// its prefixes: those of the first rule that matches, else the general ones. An address with a mapping has that one alone. A second
+/// record with the same address is skipped: equal records are one record (RFC 2181 section 5). Ends early if `each` breaks.
 #[inline]
 pub fn decide_addresses<'d, 'a>(
     message: &Message<'a>,
@@ -113,19 +135,40 @@ pub fn decide_addresses<'d, 'a>(
         if !seen.is_new(address) {
             continue;
         }
+        if let Some(mapped) = dns64.mapped(address) {
+            let has_room = counts.records < dns64.max_records;
+            let fate = if has_room { Embedding::Mapped(mapped) } else { Embedding::BeyondMax };
+            counts.count(fate);
+            if each(&AddressDecision { owner: record.owner, address, rule: None, prefix: None, fate })
+                .is_break()
+            {
+                return counts;
+            }
+            continue;
+        }
         //= RFC 6147 section 5: requirement 1
         //= RFC 6147 section 5.1.7: requirement 14
         let rule = rules.decide(address);
-        let prefixes = prefixes(dns64, rule);
+        let List { prefixes, in_use } = list(dns64, rules, rule);
+        counts.unavailable += u64::from(in_use == 0 && !prefixes.is_empty());
         // Count an address without prefixes once.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
-            let fate = match prefix.map(|prefix| embedding(dns64, prefix, address)) {
+            let fate = match prefix {
                 None => Embedding::NoPrefix,
-                Some(Embedding::Embedded) if counts.records == dns64.max_records => Embedding::BeyondMax,
-                Some(fate) => fate,
+                // The reason does not matter to an answer; see `reason`.
+                Some(_) if in_use >> (place % LISTED) & 1 == 0 => Embedding::Unused(Unused::Other),
+                Some(prefix) => match embedding(dns64, prefix, address) {
+                    Embedding::Embedded if counts.records == dns64.max_records => Embedding::BeyondMax,
+                    fate => fate,
+                },
             };
             counts.count(fate);
+            if let (Some(gateways), Some(prefix), Embedding::Embedded) = (&dns64.gateways, prefix, fate) {
+                // The numbers of the general prefixes are their places.
+                counts.prefixes |=
+                    if rule.is_none() { 1 << (place % LISTED) } else { gateways.counted(prefix) };
+            }
             if each(&AddressDecision { owner: record.owner, address, rule, prefix, fate }).is_break() {
                 return counts;
             }
@@ -134,10 +177,55 @@ pub fn decide_addresses<'d, 'a>(
     counts
 }
 
+/// Prefixes for an address, and those of them that the client gets.
+#[derive(Clone, Copy)]
+struct List<'d> {
+    prefixes: &'d [Pref64],
+    /// A bit for each; 0 if no gateway lives.
+    in_use: u64,
+}
+
 /// Prefixes for an address: those of its rule, or the general ones if no rule matches.
 #[inline]
-fn prefixes<'d>(dns64: &'d Dns64, rule: Option<&'d Rule>) -> &'d [Pref64] {
-    rule.map_or(&dns64.prefixes, |rule| &rule.prefixes)
+fn list<'d>(dns64: &'d Dns64, rules: &Applicable<'_>, rule: Option<&'d Rule>) -> List<'d> {
+    let prefixes = rule.map_or(&dns64.prefixes[..], |rule| &rule.prefixes);
+    List { prefixes, in_use: rules.chooser.in_use(dns64.gateways.as_ref(), prefixes, rule.is_none()) }
+}
+
+/// Decision about an address under one prefix, with the reason if the client does not get the prefix at all.
+pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applicable<'_>) -> Embedding {
+    match (decision.fate, decision.prefix, &dns64.gateways) {
+        (Embedding::Unused(_), Some(prefix), Some(gateways)) => {
+            Embedding::Unused(gateways.reason(prefix, rules.chooser.client))
+        }
+        (fate, ..) => fate,
+    }
+}
+
+/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed.
+#[inline(never)]
+pub fn longest_ttl(
+    message: &Message<'_>,
+    chain: &Chain<'_>,
+    dns64: &Dns64,
+    gateways: &Gateways,
+    rules: &Applicable<'_>,
+) -> u32 {
+    let is_probed = |rule: Option<&Rule>| {
+        let List { prefixes, in_use } = list(dns64, rules, rule);
+        match rule {
+            None => gateways.is_general_probed(in_use),
+            Some(_) => gateways.is_probed(prefixes, in_use),
+        }
+    };
+    let has_probed = match rules.is_empty() {
+        true => is_probed(None),
+        false => {
+            let addresses = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+            addresses.filter_map(|record| record.address4()).any(|address| is_probed(rules.decide(address)))
+        }
+    };
+    if has_probed { gateways.table().answer_ttl_secs } else { u32::MAX }
 }
 
 /// Set of the addresses already seen in an answer. Most answers have one address.
@@ -177,7 +265,7 @@ fn embedding(dns64: &Dns64, prefix: &Pref64, address: [u8; 4]) -> Embedding {
         Embedding::NeverEmbed
     //= RFC 6052 section 3.1: requirement 36
     //= RFC 6147 section 7.3: requirement 32; another prefix carries them.
-    } else if prefix.is_well_known() && !dns64.embed_non_global && !pref64::is_global(address) {
+    } else if prefix.is_well_known() && !dns64.non_global.allows(address) {
         Embedding::NonGlobal
     } else {
         Embedding::Embedded
@@ -196,14 +284,16 @@ pub fn all_omitted(
 ) -> Option<EmbeddingCounts> {
     // In most replies the first address may be embedded, so there is nothing to count.
     let may_embed = |address| {
-        let prefixes = prefixes(dns64, rules.decide(address));
-        prefixes.iter().any(|prefix| embedding(dns64, prefix, address) == Embedding::Embedded)
+        let List { prefixes, in_use } = list(dns64, rules, rules.decide(address));
+        prefixes.iter().enumerate().any(|(place, prefix)| {
+            in_use >> (place % LISTED) & 1 == 1 && embedding(dns64, prefix, address) == Embedding::Embedded
+        }) || dns64.mapped(address).is_some()
     };
     if dns64.max_records > 0 && first.address4().is_some_and(may_embed) {
         return None;
     }
     let counts = decide_addresses(message, chain, dns64, rules, |decision| match decision.fate {
-        Embedding::Embedded => ControlFlow::Break(()),
+        Embedding::Embedded | Embedding::Mapped(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     (counts.records == 0).then_some(counts)

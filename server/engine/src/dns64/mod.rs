@@ -8,5 +8,7 @@
 pub mod config;
 pub mod decision;
 pub mod embed;
+pub mod gateways;
 pub(crate) mod prefix_table;
+pub mod private;
 pub mod rules;

@@ -10,6 +10,7 @@ use crate::base::name_table::{NameTable, suffixes};
 use crate::base::network::Network;
 use crate::base::range_map::client_spans;
 use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, span4, span6};
+use crate::dns64::gateways::Chooser;
 use crate::dns64::prefix_table::PrefixTable;
 use core::cell::Cell;
 use core::net::Ipv6Addr;
@@ -45,6 +46,8 @@ pub struct Rule {
     /// Synthesize even if there are real AAAA records. Allowed only for rules without `ipv4`, because the A records are not known
     /// yet when this is decided.
     pub ignores_real: bool,
+    /// Clients with DNS64 get no A records. Allowed only for rules without `ipv4`, as above.
+    pub suppresses_a: bool,
 }
 
 /// Reason to reject a list of rules.
@@ -82,6 +85,8 @@ impl From<TooManyEntries> for RulesTooLarge {
 pub struct Rules {
     /// Rules in the order of the configuration.
     list: Vec<Rule>,
+    /// True if a rule has `suppresses_a`.
+    suppress_a: bool,
     /// Names of all rules; the number of a name is the index of its node.
     names: NameTable,
     nodes: Vec<RuleNode>,
@@ -153,6 +158,7 @@ impl Rules {
         rules.by_length =
             PrefixTable::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
         rules.build_advertised(&list, &mut room)?;
+        rules.suppress_a = list.iter().any(|rule| rule.suppresses_a);
         rules.list = list;
         Ok(rules)
     }
@@ -260,6 +266,12 @@ impl Rules {
         self.list.is_empty()
     }
 
+    /// True if a rule suppresses A records.
+    #[inline]
+    pub fn may_suppress_a(&self) -> bool {
+        self.suppress_a
+    }
+
     /// Rules in order.
     pub fn list(&self) -> &[Rule] {
         &self.list
@@ -336,6 +348,8 @@ pub struct Applicable<'r> {
     len: usize,
     /// Latest decision: address and rule number. An answer needs each decision twice. The address 0.0.0.0 means no decision yet.
     latest: Cell<([u8; 4], u32)>,
+    /// Choice of the prefixes of a list for the client.
+    pub(crate) chooser: Chooser,
 }
 
 /// Identity of the rules that may apply to a question: two questions with equal sets get the same prefixes, under one configuration.
@@ -346,13 +360,15 @@ impl<'r> Applicable<'r> {
     /// None of these rules.
     #[inline]
     pub(crate) fn none(rules: &Rules) -> Applicable<'_> {
-        Applicable { rules, leaves: [NO_MATCH; 2 * NESTED], len: 0, latest: Cell::new(([0; 4], NO_MATCH)) }
+        let (leaves, latest) = ([NO_MATCH; 2 * NESTED], Cell::new(([0; 4], NO_MATCH)));
+        Applicable { rules, leaves, len: 0, latest, chooser: Chooser::new(Ipv6Addr::UNSPECIFIED) }
     }
 
     /// Adds the rules that may apply to a question of `client` for `name`. To find them in place costs less than to move them to their
     /// place, as [`Rules::of`] does.
     #[inline]
     pub(crate) fn find(&mut self, client: Ipv6Addr, name: &[u8]) {
+        self.chooser.client = client;
         if !self.rules.is_empty() {
             self.find_by_name(client, name);
         }
@@ -413,8 +429,19 @@ impl<'r> Applicable<'r> {
     /// Rule that ignores real AAAA records: the first rule that matches all IPv4 addresses, if it has `ignores_real`.
     #[inline]
     pub fn ignores_real(&self) -> Option<&'r Rule> {
+        self.of_all_addresses().filter(|rule| rule.ignores_real)
+    }
+
+    /// Rule by which clients with DNS64 get no A records: the first rule that matches all IPv4 addresses, if it has `suppresses_a`.
+    pub fn suppresses_a(&self) -> Option<&'r Rule> {
+        self.of_all_addresses().filter(|rule| rule.suppresses_a)
+    }
+
+    /// First rule that matches all IPv4 addresses.
+    #[inline]
+    fn of_all_addresses(&self) -> Option<&'r Rule> {
         let lowest = self.leaves().map(|leaf| leaf.always).min();
-        lowest.and_then(|number| self.rules.list.get(number as usize)).filter(|rule| rule.ignores_real)
+        lowest.and_then(|number| self.rules.list.get(number as usize))
     }
 }
 

@@ -32,6 +32,7 @@ fn rule(clients: &str, names: &str, ipv4: &str) -> Rule {
         ipv4: networks(ipv4),
         prefixes: Vec::new(),
         ignores_real: false,
+        suppresses_a: false,
     }
 }
 
@@ -122,6 +123,22 @@ fn aaaa_records_are_ignored_if_the_first_rule_without_addresses_says_so() {
     assert!(ignores("2001:db8::1", "a.example") && ignores("2001:db8::1", "x.a.example"));
     assert!(!ignores("2001:db8::1", "b.a.example") && !ignores("2001:db9::1", "a.example"));
     assert!(!ignores("2001:db8::1", "example"));
+}
+
+#[test]
+fn a_records_are_suppressed_if_the_first_rule_without_addresses_says_so() {
+    let suppressing = |clients, names| Rule { suppresses_a: true, ..rule(clients, names, "") };
+    let rules = Rules::build(vec![
+        rule("", "a.example", "192.0.2.0/24"),
+        rule("", "b.a.example", ""),
+        suppressing("2001:db8::/32", "a.example"),
+    ])
+    .unwrap();
+    let suppresses = |from, asked: &str| rules.of(client(from), &name(asked)).suppresses_a().is_some();
+    assert!(rules.may_suppress_a());
+    assert!(suppresses("2001:db8::1", "a.example") && suppresses("2001:db8::1", "x.A.example"));
+    assert!(!suppresses("2001:db8::1", "b.a.example") && !suppresses("2001:db9::1", "a.example"));
+    assert!(!Rules::build(vec![rule("", "a.example", "")]).unwrap().may_suppress_a());
 }
 
 #[test]

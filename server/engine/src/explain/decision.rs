@@ -5,6 +5,7 @@ use crate::base::network::Network;
 use crate::counters::Counter;
 use crate::dns64::decision::Cause;
 use crate::dns64::embed::Embedding;
+use crate::dns64::gateways::Unused;
 use crate::explain::immediate::{limit_code, limit_requirement, write_cached, write_limited};
 use crate::explain::{NoReply, RealFate};
 use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason, PolicyAction};
@@ -50,12 +51,18 @@ pub enum Decision {
     FollowsAlias(Box<[u8]>),
     /// The reply ends at an alias, since the configuration decides about its target.
     CutsReply(Diversion),
+    /// Private addresses in the reply are taken away.
+    TakesPrivateAddresses,
     /// The reply ends in an alias that is not followed.
     UnfinishedAlias,
     /// This number of addresses is synthesized from the A lookup.
     Synthesizes(usize),
     /// No address is synthesized, because the rule with this number (from 1) has no prefixes.
     RuleWithoutPrefixes(usize),
+    /// No gateway of the prefixes lives, and then there are no addresses.
+    NoGateway,
+    /// The rule with this number (from 1) suppresses the A records.
+    SuppressesA(Option<usize>),
     /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
     ChecksBogus,
     /// There is an answer without validation: the AAAA lookup is queried once more as before.
@@ -109,9 +116,12 @@ impl Decision {
             },
             Decision::FollowsAlias(_) => "follows_alias",
             Decision::CutsReply(_) => "cuts_reply",
+            Decision::TakesPrivateAddresses => label(Counter::FilteredPrivate),
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
+            Decision::NoGateway => label(Counter::NotSynthesizedNoGateway),
             Decision::Synthesizes(_) => "synthesized",
+            Decision::SuppressesA(_) => "suppressed_a",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
             Decision::RechecksBogus => "asks_again",
@@ -166,9 +176,12 @@ impl Decision {
             Decision::CutsReply(Diversion::LocalData) => "local.records, local.hosts-file, filter.block",
             Decision::CutsReply(Diversion::SpecialUse) => "RFC 6761",
             Decision::CutsReply(Diversion::ForwardZone) => "upstream.zone",
+            Decision::TakesPrivateAddresses => "filter.private-addresses",
             Decision::FollowsAlias(_) | Decision::UnfinishedAlias => "RFC 6147 section 5.1.5",
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
+            Decision::NoGateway => "dns64.health all-down",
+            Decision::SuppressesA(_) => "dns64.rule a",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -265,10 +278,23 @@ impl fmt::Display for Decision {
                     "an alias in the reply leads to a name that {what}: the rest of the reply does not count"
                 )
             }
+            Decision::TakesPrivateAddresses => {
+                write!(f, "the reply leads into a private network: such addresses are taken away")
+            }
             Decision::UnfinishedAlias => {
                 write!(f, "the aliases have no end that is followed: the chain is too long or a loop")
             }
             Decision::RuleWithoutPrefixes(_) | Decision::Synthesizes(_) => write_synthesis(f, self),
+            Decision::NoGateway => {
+                write!(
+                    f,
+                    "no gateway of the prefixes is up, and `all-down` is \"empty\": nothing is synthesized"
+                )
+            }
+            Decision::SuppressesA(rule) => {
+                let rule = rule.map_or_else(|| "a rule".to_owned(), |rule| format!("rule {rule}"));
+                write!(f, "{rule} suppresses the A records: the answer has no addresses")
+            }
             Decision::ChecksBogus => {
                 write!(
                     f,
@@ -304,14 +330,18 @@ fn write_synthesis(f: &mut fmt::Formatter<'_>, decision: &Decision) -> fmt::Resu
 }
 
 impl Embedding {
-    /// Code of the decision for programs: the label value of `omitted_addresses_total`, or `embedded`.
+    /// Code of the decision for programs: the label value of `omitted_addresses_total`, `embedded`, or `mapped`.
     pub fn code(self) -> &'static str {
         match self {
             Embedding::Embedded => "embedded",
+            Embedding::Mapped(_) => "mapped",
             Embedding::NonGlobal => label(Counter::OmittedNonGlobal),
             Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
             Embedding::NoPrefix => label(Counter::OmittedRule),
             Embedding::BeyondMax => label(Counter::OmittedMaxRecords),
+            Embedding::Unused(Unused::Down) => "gateway_down",
+            Embedding::Unused(Unused::Draining) => "draining",
+            Embedding::Unused(Unused::Other) => "other_prefix",
         }
     }
 
@@ -319,10 +349,14 @@ impl Embedding {
     pub fn requirement(self) -> &'static str {
         match self {
             Embedding::Embedded => "RFC 6052 section 2.2",
+            Embedding::Mapped(_) => "RFC 7757 section 3.3.1",
             Embedding::NonGlobal => "RFC 6052 section 3.1",
             Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
             Embedding::NoPrefix => "dns64.rule prefixes",
             Embedding::BeyondMax => "dns64.max-records",
+            Embedding::Unused(Unused::Down) => "dns64.gateway",
+            Embedding::Unused(Unused::Draining) => "sixfold ctl prefix drain",
+            Embedding::Unused(Unused::Other) => "dns64.spread",
         }
     }
 }

@@ -306,10 +306,15 @@ impl Transcript {
                 }
                 self.record(Decision::FollowsAlias(lower_case(name)));
             }
+            TraceEvent::TakesPrivateAddresses => self.record(Decision::TakesPrivateAddresses),
             TraceEvent::Diverts(reason) => self.record(Decision::CutsReply(reason)),
             TraceEvent::ChaseEnds => self.record(Decision::UnfinishedAlias),
             TraceEvent::Addresses { reply, chain, rules, negative_ttl } => {
                 self.on_addresses(reply, chain, rules, negative_ttl);
+            }
+            TraceEvent::SuppressesA { rule } => {
+                let rule = rule.and_then(|rule| self.rule_number(rule));
+                self.record(Decision::SuppressesA(rule));
             }
             TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
             TraceEvent::ChecksBogus => {
@@ -373,17 +378,16 @@ impl Transcript {
         negative_ttl: Option<u32>,
     ) {
         let mut addresses = Vec::new();
-        embed::decide_addresses(reply, chain, &self.policy.dns64, rules, |decision| {
+        let counts = embed::decide_addresses(reply, chain, &self.policy.dns64, rules, |decision| {
             let mut owner = [0; 255];
             let length = decision.owner.write(&mut owner);
-            let embedded = decision.prefix.filter(|_| decision.fate == Embedding::Embedded);
             addresses.push(Address {
                 owner: lower_case(&owner[..length]),
                 ipv4: decision.address.into(),
                 rule: decision.rule.and_then(|rule| self.rule_number(rule)),
                 prefix: decision.prefix.copied(),
-                fate: decision.fate,
-                aaaa: embedded.map(|prefix| prefix.embed(decision.address).into()),
+                fate: embed::reason(decision, &self.policy.dns64, rules),
+                aaaa: decision.synthesized().map(Ipv6Addr::from),
             });
             ControlFlow::Continue(())
         });
@@ -393,13 +397,20 @@ impl Transcript {
         self.explanation.ttl = lowest.filter(|_| embedded > 0).map(|a| {
             let bound = negative_ttl.unwrap_or(TTL_WITHOUT_SOA);
             let soa = negative_ttl.and(self.aaaa_soa);
-            Ttl { a, soa, bound, result: a.min(bound) }
+            let dns64 = &self.policy.dns64;
+            let longest = dns64
+                .gateways
+                .as_ref()
+                .map(|gateways| embed::longest_ttl(reply, chain, dns64, gateways, rules));
+            let result = a.min(bound).min(longest.unwrap_or(u32::MAX));
+            Ttl { a, soa, bound, gateway: longest.filter(|&longest| longest == result), result }
         });
         // The first reason that an operator looks for: one rule takes synthesis away from this client or name.
         let rule = addresses.first().and_then(|first| first.rule);
         let by_rule = |address: &Address| address.rule == rule && address.fate == Embedding::NoPrefix;
         let decision = match rule {
             Some(rule) if addresses.iter().all(by_rule) => Decision::RuleWithoutPrefixes(rule),
+            _ if embedded == 0 && counts.unavailable > 0 => Decision::NoGateway,
             _ => Decision::Synthesizes(embedded),
         };
         self.explanation.addresses = addresses;

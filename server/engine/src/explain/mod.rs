@@ -29,6 +29,7 @@ mod security;
 
 pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
+pub use crate::dns64::gateways::Unused;
 pub use crate::trace::Unreachable;
 pub use decision::Decision;
 pub use listen::Policy;
@@ -159,7 +160,7 @@ pub struct Address {
     pub ipv4: Ipv4Addr,
     /// Number of the rule that decided, from 1. None: no rule matches.
     pub rule: Option<usize>,
-    /// The prefix. None: the rule has none.
+    /// The prefix. None: the rule has none, or the address has a mapping.
     pub prefix: Option<Pref64>,
     /// Decision about the address.
     pub fate: Embedding,
@@ -176,7 +177,9 @@ pub struct Ttl {
     pub soa: Option<(u32, u32)>,
     /// Upper bound from the SOA; 600 without an SOA.
     pub bound: u32,
-    /// The lower of `a` and `bound`.
+    /// `dns64.health.answer-ttl`, if it decides.
+    pub gateway: Option<u32>,
+    /// The lowest of these.
     pub result: u32,
 }
 

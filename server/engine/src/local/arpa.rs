@@ -40,6 +40,16 @@ pub(super) fn classify<'s>(
     if dns64.arpa.reverse == Reverse::Off {
         return SpecialUse::Ordinary;
     }
+    if let Some(address) = mapped(dns64, name) {
+        let zone = LocalZone::Reverse;
+        return match qtype {
+            Type::CNAME | Type::ANY => {
+                let (data, authority) = (ZoneData::Alias(address), ZoneAuthority::Configured);
+                SpecialUse::Local(LocalAnswer { zone, data, authority, apex: 0, client, dns64 })
+            }
+            _ => SpecialUse::Alias(address),
+        };
+    }
     //= RFC 6147 section 5.3.1: requirement 23
     let Some(ReverseName { apex, place }) = under_prefix(dns64, name) else { return SpecialUse::Ordinary };
     let (zone, authority) = (LocalZone::Reverse, ZoneAuthority::Configured);
@@ -138,7 +148,17 @@ fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
     Some(ReverseName { apex: read.zone(usize::from(prefix.length()) / 4), place })
 }
 
-/// True if the reverse name of a prefix is below a name, so that the name exists.
+/// The IPv4 address that is mapped to the IPv6 address with this reverse name (RFC 7757). An empty zone (`ptr = "local"`) is for prefixes:
+/// a mapped address belongs to a host, which has a name.
+fn mapped(dns64: &Dns64, name: &[u8]) -> Option<[u8; 4]> {
+    let mappings = dns64.mappings.as_ref().filter(|_| dns64.arpa.reverse == Reverse::Cname)?;
+    let ReverseLabels { labels, nibbles, address, .. } = ReverseLabels::read(name)?;
+    let found = mappings.to_v4(address).filter(|_| labels == NIBBLES && nibbles == NIBBLES);
+    // The reverse names of ipv4only.arpa are no ordinary names, and no host has its addresses.
+    found.filter(|v4| !WELL_KNOWN.contains(v4))
+}
+
+/// True if the reverse name of a prefix, or of a mapped address, is below a name, so that the name exists.
 pub(super) fn is_above_prefix(dns64: &Dns64, name: &[u8]) -> bool {
     let read = ReverseLabels::read(name).filter(|_| dns64.arpa.reverse != Reverse::Off);
     let Some(ReverseLabels { labels, nibbles, address, .. }) = read else {
@@ -150,6 +170,12 @@ pub(super) fn is_above_prefix(dns64: &Dns64, name: &[u8]) -> bool {
         usize::from(prefix.length()) > bits && difference.leading_zeros() as usize >= bits
     };
     let mut general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]);
+    let reaches_mapped = || {
+        let mappings = dns64.mappings.as_ref().filter(|_| dns64.arpa.reverse == Reverse::Cname);
+        nibbles < NIBBLES && mappings.is_some_and(|mappings| mappings.reaches_below(address, bits as u8))
+    };
     labels == nibbles
-        && (general.any(|prefix| has_these_bits(&prefix)) || dns64.rules.has_prefix_below(address, bits))
+        && (general.any(|prefix| has_these_bits(&prefix))
+            || dns64.rules.has_prefix_below(address, bits)
+            || reaches_mapped())
 }

@@ -1,10 +1,13 @@
 //! Answers from the local zones of special-use names: `ipv4only.arpa`, the reverse zones of the prefixes, `localhost`, and the
 //! zones in which nothing exists.
 
-use crate::answer::builder::{ResponseBuilder, Written};
+use crate::answer::builder::{ResponseBuilder, Written, append_text};
 use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
+use crate::dns64::gateways::{Chooser, Gateways};
 use crate::dns64::rules::PREFIXES;
+use crate::limits::LISTED;
+use crate::local::no_gateway::{NO_GATEWAY, NO_GATEWAY_TTL};
 use crate::local::record::{SOA_RDATA, soa};
 use crate::local::reverse_alias::{ALIAS_TTL, InAddr};
 use crate::reasons::LocalZone;
@@ -85,33 +88,80 @@ pub(super) enum ZoneData {
     Ns,
     /// A PTR record to this name.
     Pointer(&'static [u8]),
+    /// A RESINFO record that tells of DNS64.
+    ResolverInfo,
     /// A CNAME record to the reverse name of this IPv4 address.
     Alias([u8; 4]),
     /// A CNAME record to one of the reverse names of `ipv4only.arpa`, and the PTR record of that name.
     AliasToPointer([u8; 4]),
 }
 
+/// Prefixes of which a client learns.
+struct Advertised {
+    prefixes: Vec<Pref64>,
+    /// TTL of the answer, in seconds.
+    longest_ttl: u32,
+    /// True if a list has no gateway that lives.
+    is_dead: bool,
+}
+
+impl Advertised {
+    /// True if there are no prefixes because no gateway lives.
+    fn lacks_gateway(&self) -> bool {
+        self.prefixes.is_empty() && self.is_dead
+    }
+}
+
+impl ZoneData {
+    /// The facts about this resolver for a client (RFC 9606): that it does DNS64. The key `dns64` is that of draft-fobser-resinfo-dns64-02, and has
+    /// no value. A client without DNS64 learns nothing.
+    pub(super) fn resolver_info(dns64: &Dns64, client: Ipv6Addr) -> ZoneData {
+        if dns64.clients.contains(client) { ZoneData::ResolverInfo } else { ZoneData::NoData }
+    }
+}
+
 impl LocalAnswer<'_> {
     /// All prefixes from which the client may get synthesized addresses: the general ones first, then those of rules for some
     /// names and addresses.
-    fn prefixes(&self) -> Vec<Pref64> {
+    fn prefixes(&self) -> Advertised {
+        let Dns64 { rules, gateways, .. } = self.dns64;
+        let gateways = gateways.as_ref();
+        let chooser = Chooser::new(self.client);
+        let mut advertised = Advertised { prefixes: Vec::new(), longest_ttl: ARPA_TTL, is_dead: false };
+        let mut in_use = |list: &[Pref64], is_general: bool| -> Vec<Pref64> {
+            let in_use = chooser.in_use(gateways, list, is_general);
+            let is_probed = |gateways: &&Gateways| match is_general {
+                true => gateways.is_general_probed(in_use),
+                false => gateways.is_probed(list, in_use),
+            };
+            if let Some(gateways) = gateways.filter(is_probed) {
+                advertised.longest_ttl = advertised.longest_ttl.min(gateways.table().answer_ttl_secs);
+            }
+            advertised.is_dead |= in_use == 0 && !list.is_empty();
+            let places = list.iter().enumerate();
+            places
+                .filter(|(place, _)| in_use >> (place % LISTED) & 1 == 1)
+                .map(|(_, prefix)| *prefix)
+                .collect()
+        };
         let mut special = Vec::new();
-        let mut general = &self.dns64.prefixes;
-        for rule in self.dns64.rules.advertised(self.client) {
+        let mut general = None;
+        for rule in rules.advertised(self.client) {
             if rule.is_general() {
                 // This rule matches every name, so later rules never apply.
-                general = &rule.prefixes;
+                general = Some(in_use(&rule.prefixes, false));
                 break;
             }
-            special.extend(rule.prefixes.iter().copied());
+            special.extend(in_use(&rule.prefixes, false));
         }
-        let mut prefixes: Vec<Pref64> = Vec::new();
-        for prefix in general.iter().copied().chain(special) {
+        let general = general.unwrap_or_else(|| in_use(&self.dns64.prefixes, true));
+        for prefix in general.into_iter().chain(special) {
+            let prefixes = &mut advertised.prefixes;
             if prefixes.len() < PREFIXES && !prefixes.contains(&prefix) {
                 prefixes.push(prefix);
             }
         }
-        prefixes
+        advertised
     }
 
     /// Writes the answer about a name; `before` are the replies whose aliases led to it. AA is set, as this server is
@@ -143,18 +193,28 @@ impl LocalAnswer<'_> {
             ZoneAuthority::Configured => (ARPA_TTL, &arpa.server[..]),
             ZoneAuthority::Empty => (EMPTY_ZONE_TTL, &zone[..]),
         };
+        let advertised = (self.data == ZoneData::Aaaa).then(|| self.prefixes());
+        let lacks_gateway = advertised.as_ref().is_some_and(Advertised::lacks_gateway);
+        let ttl = match &advertised {
+            Some(_) if lacks_gateway => NO_GATEWAY_TTL,
+            Some(advertised) => ttl.min(advertised.longest_ttl),
+            None => ttl,
+        };
+        let prefixes = advertised.map(|advertised| advertised.prefixes).unwrap_or_default();
         let room = &mut [0; SOA_RDATA];
         let soa = soa(server, &arpa.contact, ttl, room);
-        self.write_records(&mut response, owner, apex, AuthorityData { ttl, server, soa });
-        response.finish(params, rcode, None)
+        self.write_records(&mut response, owner, apex, &prefixes, AuthorityData { ttl, server, soa });
+        let written = response.finish(params, rcode, None);
+        if lacks_gateway { append_text(frame, params, written, NO_GATEWAY) } else { written }
     }
 
-    /// Writes the records of the answer: those of the name `owner`, and of the zone `apex`.
+    /// Writes the records of the answer: those of the name `owner`, and of the zone `apex`. `prefixes`: those of which the client learns.
     fn write_records<'m>(
         &self,
         response: &mut ResponseBuilder<'_, 'm>,
         owner: Name<'m>,
         apex: Name<'m>,
+        prefixes: &[Pref64],
         authority: AuthorityData<'_>,
     ) {
         let AuthorityData { ttl, server, soa } = authority;
@@ -169,7 +229,6 @@ impl LocalAnswer<'_> {
                 }
             }
             ZoneData::Aaaa => {
-                let prefixes = self.prefixes();
                 if prefixes.is_empty() {
                     response.record(Section::Authority, apex, Type::SOA, ttl, soa);
                 }
@@ -185,6 +244,10 @@ impl LocalAnswer<'_> {
             ZoneData::Loopback4 => response.record(Section::Answer, owner, Type::A, ttl, &[127, 0, 0, 1]),
             ZoneData::Loopback6 => {
                 response.record(Section::Answer, owner, Type::AAAA, ttl, &Ipv6Addr::LOCALHOST.octets());
+            }
+            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 5).
+            ZoneData::ResolverInfo => {
+                response.record(Section::Answer, owner, Type::RESINFO, ARPA_TTL, b"\x05dns64");
             }
             ZoneData::Pointer(target) => response.record(Section::Answer, owner, Type::PTR, ttl, target),
             ZoneData::Alias(address) | ZoneData::AliasToPointer(address) => {

@@ -87,6 +87,17 @@ impl LocalData {
         matches!(self.find(name), Some(LocalMatch::Records(_)))
     }
 
+    /// True if the records of a name go before the zone of a special-use name. What the server says of itself (RFC 9606) is no data of the
+    /// site, unless a record says so.
+    pub fn precedes_zones(&self, name: &[u8], qtype: Type) -> bool {
+        match self.find(name) {
+            Some(LocalMatch::Records(records)) => {
+                qtype != Type::RESINFO || records.iter().any(|record| record.rtype == qtype)
+            }
+            _ => false,
+        }
+    }
+
     /// True if a name has records, or is blocked.
     #[inline]
     pub fn has_name(&self, name: &[u8]) -> bool {

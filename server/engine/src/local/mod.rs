@@ -8,6 +8,7 @@
 mod arpa;
 mod local_answer;
 pub mod local_data;
+pub(crate) mod no_gateway;
 pub mod record;
 mod reserved;
 mod reverse_alias;

@@ -143,6 +143,11 @@ fn decimal(label: &[u8]) -> Option<u8> {
 }
 
 impl ReservedZone {
+    /// True for the name `resolver.arpa` itself.
+    pub fn is_resolver_arpa(&self) -> bool {
+        self.kind == ReservedKind::ResolverArpa && self.apex == 0
+    }
+
     /// Data of the zone for a question; none if it has to be asked upstream. `exists` tells if there are names of the
     /// configuration below the name of the question.
     pub fn data(&self, qtype: Type, exists: impl FnOnce() -> bool) -> Option<ZoneData> {

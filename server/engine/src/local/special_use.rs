@@ -3,10 +3,11 @@
 
 use crate::dns64::config::Dns64;
 use crate::local::arpa;
-use crate::local::local_answer::ZoneAuthority;
+use crate::local::local_answer::{ZoneAuthority, ZoneData};
 use crate::local::local_data::LocalData;
 use crate::local::reserved::{self, INVALID, LOCALHOST, ONION};
 use crate::message::question::ForwardKey;
+use crate::reasons::LocalZone;
 use crate::upstream::config::ForwardZone;
 use core::net::Ipv6Addr;
 use wire::{Class, Type};
@@ -35,9 +36,10 @@ pub struct SpecialUseSettings<'s> {
     pub forward_zones: &'s [ForwardZone],
 }
 
-/// True for a name under a top-level domain that has special-use names. Few other names pass.
+/// True for a question about a name under a top-level domain that has special-use names, and for one about this resolver (RFC 9606). Few others
+/// pass.
 #[inline]
-pub fn is_candidate(name: &[u8], class: Class) -> bool {
+pub fn is_candidate(name: &[u8], qtype: Type, class: Class) -> bool {
     // The last four octets before the root tell nearly all names from special ones: one load and four comparisons are all they cost.
     let Some(&[a, b, c, d, _]) = name.last_chunk() else { return false };
     let top_level: &[u8] = match u32::from_be_bytes([a, b, c, d]) | SMALL {
@@ -45,12 +47,12 @@ pub fn is_candidate(name: &[u8], class: Class) -> bool {
         END_OF_LOCALHOST => LOCALHOST,
         END_OF_INVALID => INVALID,
         END_OF_ONION => ONION,
-        _ => return false,
+        _ => return qtype == Type::RESINFO && class == Class::IN,
     };
     // The octets may belong to a longer label.
-    name.len() >= top_level.len()
-        && name[name.len() - top_level.len()..].eq_ignore_ascii_case(top_level)
-        && class == Class::IN
+    let has_end =
+        name.len() >= top_level.len() && name[name.len() - top_level.len()..].eq_ignore_ascii_case(top_level);
+    (has_end || qtype == Type::RESINFO) && class == Class::IN
 }
 
 /// Classifies a name for a client: the name of its question, or the target of an alias. Local records of the name take precedence;
@@ -63,10 +65,16 @@ pub fn classify<'s>(
     qtype: Type,
     class: Class,
 ) -> SpecialUse<'s> {
-    match is_candidate(name, class) {
+    match is_candidate(name, qtype, class) {
         true => classify_candidate(settings, client, name, qtype),
         false => SpecialUse::Ordinary,
     }
+}
+
+/// The facts about this resolver (RFC 9606), for the name of the question.
+fn resolver_info(dns64: &Dns64, client: Ipv6Addr) -> LocalAnswer<'_> {
+    let (zone, authority) = (LocalZone::ResolverArpa, ZoneAuthority::Empty);
+    LocalAnswer { zone, data: ZoneData::resolver_info(dns64, client), authority, apex: 0, client, dns64 }
 }
 
 #[cold]
@@ -82,6 +90,10 @@ fn classify_candidate<'s>(
     }
     match reserved(settings, client, name, qtype) {
         Some(answer) => SpecialUse::Local(answer),
+        // A question about this resolver may also name it as the designated one (RFC 9606 section 4).
+        None if qtype == Type::RESINFO && wire::eq_ignore_case(name, &settings.dns64.arpa.designated) => {
+            SpecialUse::Local(resolver_info(settings.dns64, client))
+        }
         None => SpecialUse::Ordinary,
     }
 }
@@ -108,6 +120,9 @@ fn reserved<'s>(
             || forward_zones.iter().any(|forward| wire::is_at_or_below(&forward.name, name))
             || arpa::is_above_prefix(dns64, name)
     };
+    if qtype == Type::RESINFO && zone.is_resolver_arpa() {
+        return Some(resolver_info(dns64, client));
+    }
     let data = zone.data(qtype, exists)?;
     let (apex, zone) = (zone.apex, zone.kind.zone());
     Some(LocalAnswer { zone, data, authority: ZoneAuthority::Empty, apex, client, dns64 })

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::network::ClientNetworks;
-use crate::dns64::config::{Arpa, FailurePolicy};
+use crate::dns64::config::{Arpa, FailurePolicy, NonGlobal};
 use crate::local::reverse_labels::NIBBLES;
 
 /// Settings with these prefixes.
@@ -11,7 +11,8 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         prefixes: prefixes.iter().map(|text| text.parse().unwrap()).collect(),
         clients: ClientNetworks::default(),
         exclude_aaaa: Vec::new(),
-        embed_non_global: false,
+        non_global: NonGlobal::default(),
+        mappings: None,
         never_embed: Vec::new(),
         lookup: Default::default(),
         on_failure: FailurePolicy::default(),
@@ -21,6 +22,7 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        gateways: None,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::client::respond::{query_counter, response_counter};
 use crate::counters::{Counter, Counters};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Stage, first_stage};
+use crate::dns64::gateways::Spread;
 use crate::limits::PACKET_CACHE_ANSWER;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
@@ -120,6 +121,10 @@ impl Parts<'_> {
         self.counters.add(if is_stream { Counter::CacheHitsStreams } else { Counter::CacheHitsKernel }, all);
         if let Some(reason) = kind.reason {
             self.counters.add(reason.counter(), all);
+            if let Some(gateways) = self.settings.dns64.gateways.as_ref().filter(|_| reason.is_synthesis()) {
+                // Every client gets the same ones, or none comes here.
+                self.counters.count_prefixes(gateways.general(Ipv6Addr::UNSPECIFIED), all);
+            }
         }
         if let Some(code) = kind.ede {
             self.counters.add(Counter::of_extended_error(code), *with_opt);
@@ -153,6 +158,8 @@ impl Parts<'_> {
         }
         let (kinds, dns64) = match stage {
             Stage::Direct => (&[EntryKind::Reply][..], false),
+            // Each client network has a prefix of its own.
+            _ if spread(settings) == Spread::Client => (&[EntryKind::Reply][..], true),
             _ => (&[EntryKind::Synthesis, EntryKind::Reply][..], true),
         };
         let group = self.servers.group_number(question.forward_key());
@@ -160,6 +167,11 @@ impl Parts<'_> {
         let is_valid = |&place: &Place| self.cache.is_valid(&self.cache.entries.entry(place), dns64, now);
         kinds.iter().filter_map(find).find(is_valid).map(|place| (place, dns64))
     }
+}
+
+/// Choice among the prefixes.
+fn spread(settings: &Settings) -> Spread {
+    settings.dns64.gateways.as_ref().map_or(Spread::All, |gateways| gateways.table().spread)
 }
 
 /// Copies a cached message with the header of an answer. Returns false if it is too long or has too many records.

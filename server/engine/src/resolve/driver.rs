@@ -247,7 +247,7 @@ impl Resolver {
                     return progress;
                 }
             }
-            (Origin::Local | Origin::Alias | Origin::Denial, _) => {}
+            (Origin::Filtered | Origin::Local | Origin::Alias | Origin::Denial, _) => {}
         }
         if let Outcome::Reply(message, chain) = outcome
             && chain.has_no_end(message)
@@ -262,6 +262,7 @@ impl Resolver {
         let mut rules;
         let next = match query.stage {
             Stage::Direct => steps::direct(query, outcome, origin),
+            Stage::SuppressedA => steps::suppressed_a(query, outcome, origin),
             Stage::Aaaa => {
                 let decision = *decision.get_or_insert_with(|| decide(outcome, dns64));
                 steps::aaaa(query, decision, outcome, dns64)
@@ -292,12 +293,18 @@ impl Resolver {
                 state.stage = Stage::NegativeAaaa;
                 self.look_up(pending, cx)
             }
+            Next::NoGateway(addresses, counts) => {
+                let state = &mut self.clients.pending_queries[pending];
+                trace_addresses(pending, state.negative_ttl, &addresses, cx);
+                count_synthesis(state, cx.counters, &counts);
+                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain), cx)
+            }
             Next::Synthesize(addresses) => {
                 trace_addresses(pending, query.negative_ttl, &addresses, cx);
                 let settings = &self.settings;
                 let Resolver { clients, upstream, cache, frames, answer_memo, .. } = self;
                 let parts = CacheParts { settings, clients, upstream, cache, frames };
-                let mut copy = parts.frame_for_synthesis(pending, cx.now);
+                let mut copy = parts.frame_for_synthesis(pending, &addresses, cx.now);
                 let writer = Writer { settings, clients, upstream, answer_memo };
                 let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), cx);
                 if let Some(copy) = copy {
@@ -322,6 +329,16 @@ impl Resolver {
                 };
                 self.end(pending, &end, cx)
             }
+            Next::SuppressA(reply, chain) => {
+                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::SuppressesA {
+                    rule: steps::suppresses_a(query, dns64),
+                });
+                cx.counters.count(Counter::SuppressedA);
+                match self.here().without_addresses(pending, reply, chain) {
+                    Some(found) => self.end_with(pending, found, cx),
+                    None => Progress::Ends(NO_ROOM),
+                }
+            }
             Next::Bogus => {
                 self.cache_parts().mark_bogus(pending);
                 self.tell_reason(pending, PassReason::Bogus, cx);
@@ -335,6 +352,17 @@ impl Resolver {
                 Progress::Ends(End::Failed)
             }
         }
+    }
+
+    /// Ends a resolution with a reply that was made here.
+    fn end_with(&mut self, pending: Index, found: Found, cx: &mut Context<'_, impl Outbox>) -> Progress {
+        let Found { frame, length, .. } = found;
+        let progress = match Message::parse(&frame[..length]) {
+            Ok(message) => self.end(pending, &End::Reply(&message, &Chain::follow(&message)), cx),
+            Err(_) => Progress::Ends(End::Empty(Rcode::SERVFAIL, None)),
+        };
+        self.frames.give(frame);
+        progress
     }
 
     /// Counts and tells why the result of the last lookup is the answer of a query with DNS64.

@@ -30,6 +30,7 @@ fn settings() -> Settings {
         local_data: Default::default(),
         server_names: Default::default(),
         rpz: Default::default(),
+        private_addresses: None,
         cache: Default::default(),
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -21,6 +21,7 @@ use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Dnssec};
 use crate::dns64::decision::Stage;
 use crate::dns64::embed::EmbeddingCounts;
+use crate::dns64::gateways::Spread;
 use crate::interface::{Client, Outbox};
 use crate::message::question::{QueryFlags, Question};
 use crate::reasons::CacheHit;
@@ -32,6 +33,7 @@ use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::forward_zones::{ForwardZones, Unanswered};
+use pref64::Pref64;
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Rcode, Type};
 
@@ -91,8 +93,11 @@ impl Copying<'_> {
         let mut found = CacheLookup::Absent;
         // A loop, so that the copy is inlined: a function of its own would read the question from memory, where it was written just
         // before in other pieces, and would have to wait for that.
+        if has_dns64 && dns64.gateways.is_some() {
+            return self.copy_with_gateways(query, cx);
+        }
         for &kind in kinds {
-            found = self.copy(query, kind, cx);
+            found = self.copy::<false>(query, kind, cx);
             if matches!(found, CacheLookup::Answered | CacheLookup::AnsweredAndDue(_)) {
                 break;
             }
@@ -100,9 +105,19 @@ impl Copying<'_> {
         found
     }
 
-    /// Copies the entry of a question to a client, or what of it fits, if it is the complete answer.
+    /// Copies the synthesis with the prefixes that the client gets, or else the reply.
+    #[inline(never)]
+    fn copy_with_gateways(&mut self, query: &NewQuery<'_>, cx: &mut Context<'_, impl Outbox>) -> CacheLookup {
+        match self.copy::<true>(query, EntryKind::Synthesis, cx) {
+            CacheLookup::Unfit | CacheLookup::Absent => self.copy::<false>(query, EntryKind::Reply, cx),
+            answered => answered,
+        }
+    }
+
+    /// Copies the entry of a question to a client, or what of it fits, if it is the complete answer. `GATEWAYS`: it is a synthesis, and
+    /// gateways are known.
     #[inline(always)]
-    fn copy(
+    fn copy<const GATEWAYS: bool>(
         &mut self,
         query: &NewQuery<'_>,
         kind: EntryKind,
@@ -118,19 +133,43 @@ impl Copying<'_> {
         if !self.cache.is_valid(&entry, dns64, now) {
             return CacheLookup::Unfit;
         }
+        let (mut prefixes, mut own_prefix) = (0, None);
+        if GATEWAYS && let Some(gateways) = &self.settings.dns64.gateways {
+            prefixes = gateways.general(from.address);
+            if prefixes == 0 {
+                return CacheLookup::Unfit;
+            }
+            let place = prefixes.trailing_zeros() as usize;
+            if gateways.table().spread == Spread::Client && place != entry.prefix() {
+                let prefix = |place| self.settings.dns64.prefixes.get(place);
+                let (Some(from), Some(to)) = (prefix(entry.prefix()), prefix(place)) else {
+                    return CacheLookup::Unfit;
+                };
+                own_prefix = Some((from, to));
+            }
+        }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
         let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
         let reason = if dns64 { entry.reason() } else { None };
         let cache_hit = hit(&entry);
         cx.out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));
         let responder = responder(self.settings, self.rate_limiter);
-        let copied = CopiedEntry { entry: &entry, trusted, now };
+        let copied = CopiedEntry { entry: &entry, trusted, own_prefix, now };
         let message = entry.message();
         if message.len() + octets <= params.limit {
             let (end, additional) = (message.len(), header::arcount(message));
-            send(responder, from, params, cx, |frame, params| copied.write(end, additional, frame, params));
+            send(responder, from, params, cx, |frame, params| {
+                let written = copied.write(end, additional, frame, params);
+                if GATEWAYS {
+                    copied.write_own_prefix(end, frame);
+                }
+                written
+            });
         } else {
             send_what_fits(&copied, responder, from, params, cx);
+        }
+        if GATEWAYS {
+            cx.counters.count_prefixes(prefixes, 1);
         }
         if let Some(reason) = reason {
             cx.counters.count(reason.counter());
@@ -344,6 +383,8 @@ struct CopiedEntry<'e> {
     entry: &'e Entry<'e>,
     /// True if AD of the upstream counts.
     trusted: bool,
+    /// The prefix of a synthesis, and that which the client gets, if they differ.
+    own_prefix: Option<(&'e Pref64, &'e Pref64)>,
     now: Instant,
 }
 
@@ -352,7 +393,7 @@ impl CopiedEntry<'_> {
     /// records in the additional section, without OPT.
     #[inline(always)]
     fn write(&self, end: usize, additional: u16, frame: &mut [u8], params: &ResponseParams<'_>) -> Written {
-        let CopiedEntry { entry, trusted, now } = *self;
+        let CopiedEntry { entry, trusted, now, .. } = *self;
         let message = entry.message();
         let question_end = wire::HEADER + params.question.len();
         let kept = header::flags(message);
@@ -372,7 +413,26 @@ impl CopiedEntry<'_> {
         }
         Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
     }
+
+    /// Moves the addresses of a synthesis under the prefix of the client, in the answer section up to `end`.
+    fn write_own_prefix(&self, end: usize, frame: &mut [u8]) {
+        let Some((from, to)) = self.own_prefix else { return };
+        let answers = usize::from(header::ancount(self.entry.message()));
+        for at in self.entry.ttls().take(answers).filter(|at| at + AAAA_BEHIND_TTL <= end) {
+            // Type and class stand before the TTL, the length and the address behind it.
+            let record = at.checked_sub(4).and_then(|at| frame.get_mut(at..));
+            if let Some([0, 28, _, _, _, _, _, _, 0, 16, address @ ..]) =
+                record.and_then(|rest| rest.first_chunk_mut::<26>())
+                && let Some(ipv4) = from.extract(*address)
+            {
+                *address = to.embed(ipv4);
+            }
+        }
+    }
 }
+
+/// Octets of an AAAA record from its TTL on: the TTL, the length, the address.
+const AAAA_BEHIND_TTL: usize = 4 + 2 + 16;
 
 /// Sends what fits of an entry that is longer than the requestor takes. The cost does not depend on the records of the answer and
 /// authority sections.
@@ -387,7 +447,11 @@ fn send_what_fits(
 ) {
     let entry = copied.entry;
     send(responder, from, params, cx, |frame, params| match what_fits(entry, params, entry.ede()) {
-        Fit::UpTo { end, additional } => copied.write(end, additional, frame, params),
+        Fit::UpTo { end, additional } => {
+            let written = copied.write(end, additional, frame, params);
+            copied.write_own_prefix(end, frame);
+            written
+        }
         Fit::Truncated => write_unfit(frame, params, header::flags(entry.message()).rcode(), entry.ede()),
     });
 }

@@ -8,6 +8,7 @@ use crate::client::chased::NO_END;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::decision::Stage;
+use crate::dns64::private::PrivateAddresses;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, Alias, LocalAnswer, SpecialUse};
 use crate::message::cname_chain::Chain;
@@ -18,13 +19,13 @@ use crate::resolve::progress::{Found, Progress};
 use crate::resolve::rpz::{self, Compared};
 use crate::resolve::steps::Origin;
 use crate::resolve::write::End;
-use crate::resolve::{divert, join};
+use crate::resolve::{divert, join, rewrite};
 use crate::rpz::response::Decided;
 use crate::rpz::table::{NO_RULE_YET, PASSTHRU};
 use crate::settings::Settings;
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
-use wire::{Message, Rcode, ede};
+use wire::{Message, Rcode, Record, Section, Type, ede};
 
 /// End of a query for which the reply of a rule cannot be written.
 const BLOCKED: Progress = Progress::Ends(End::Empty(Rcode::SERVFAIL, Some(ede::BLOCKED)));
@@ -52,7 +53,41 @@ impl Here<'_> {
         {
             return Some(progress);
         }
-        self.apply_to_reply(pending, &Compared { outcome, is_whole: true }, cx)
+        let decided = self.apply_to_reply(pending, &Compared { outcome, is_whole: true }, cx);
+        match &self.settings.private_addresses {
+            Some(private) if decided.is_none() => self.take_private_addresses(private, pending, outcome, cx),
+            _ => decided,
+        }
+    }
+
+    /// Takes private addresses out of a reply. None: it has none, or may have them.
+    #[inline(never)]
+    fn take_private_addresses(
+        &mut self,
+        private: &PrivateAddresses,
+        pending: Index,
+        outcome: &Outcome<'_, '_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> Option<Progress> {
+        let Outcome::Reply(message, chain) = *outcome else { return None };
+        let is_private = |record: &Record<'_>| private.is_in(record, &self.settings.dns64);
+        let has_private = |section| message.records(section).any(|record| is_private(&record));
+        let query = &mut self.clients.pending_queries[pending];
+        // The client never gets the reply without validation.
+        if query.stage == Stage::AaaaWithCd
+            || private.exempts(query.name())
+            || ![Section::Answer, Section::Authority, Section::Additional].into_iter().any(has_private)
+        {
+            return None;
+        }
+        query.has_lost_addresses = true;
+        cx.counters.count(Counter::FilteredPrivate);
+        cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::TakesPrivateAddresses);
+        let written = self.write(pending, Origin::Filtered, |settings, question, frame| {
+            let arpa = &settings.dns64.arpa;
+            rewrite::without((message, chain), &is_private, ede::BLOCKED, arpa, question, frame)
+        });
+        Some(written.unwrap_or(BLOCKED))
     }
 
     /// Ends a reply at the first alias whose target the configuration decides about. None: the reply counts to its end.
@@ -111,6 +146,30 @@ impl Here<'_> {
                 cx.counters.count(LocalZone::Reverse.counter());
                 Some(found)
             }
+        }
+    }
+
+    /// Writes the reply to a pending query's A question without its addresses. None: there is no room.
+    pub(crate) fn without_addresses(
+        &mut self,
+        pending: Index,
+        message: &Message<'_>,
+        chain: &Chain<'_>,
+    ) -> Option<Found> {
+        let written = self.write(pending, Origin::Denial, |settings, question, frame| {
+            let left_out = |record: &Record<'_>| chain.ends_in(record, Type::A);
+            rewrite::without(
+                (message, chain),
+                &left_out,
+                ede::SYNTHESIZED,
+                &settings.dns64.arpa,
+                question,
+                frame,
+            )
+        });
+        match written {
+            Some(Progress::Found(found)) => Some(found),
+            _ => None,
         }
     }
 
@@ -199,7 +258,7 @@ impl Here<'_> {
                 _ => self.look_in_rule(pending, decided.rule),
             };
         }
-        if query.stage != Stage::Direct {
+        if query.stage.has_dns64() {
             cx.counters.count(Counter::NotSynthesizedPolicy);
         }
         Some(match action {

@@ -14,6 +14,7 @@ pub(crate) mod from_cache;
 pub(crate) mod here;
 pub(crate) mod join;
 pub(crate) mod progress;
+pub(crate) mod rewrite;
 pub(crate) mod rpz;
 pub(crate) mod serve_stale;
 pub(crate) mod steps;

@@ -153,7 +153,7 @@ fn waits_behind_alias(
     settings.rpz.is_open(hit, query.current_type())
         && !chain.has_no_end(message)
         && match query.stage {
-            Stage::Direct => follows_to_the_end(query, message, chain, Origin::Upstream),
+            Stage::Direct | Stage::SuppressedA => follows_to_the_end(query, message, chain, Origin::Upstream),
             Stage::Aaaa => matches!(decide(outcome, &settings.dns64), AaaaDecision::ChaseCname),
             Stage::A => chain.is_alias() && chain.is_unfinished(message),
             Stage::NegativeAaaa | Stage::AaaaWithCd => false,

@@ -32,6 +32,8 @@ use wire::{Message, Rcode, Record, Section, Type};
 pub(crate) enum Origin {
     /// An upstream, now or earlier: the cache has it.
     Upstream,
+    /// An upstream, but private addresses were taken away: nothing more is to be checked.
+    Filtered,
     /// Local data, or those of a rule of a response policy zone.
     Local,
     /// Aliases that lead where the configuration decides: the name at their end is looked up, and nothing else counts.
@@ -55,8 +57,12 @@ pub(crate) enum Next<'r, 'm, 'a> {
     AskNegativeAaaa(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is synthesized from the addresses.
     Synthesize(Addresses<'r, 'm, 'a>),
+    /// No gateway of the prefixes lives, and then there are no addresses.
+    NoGateway(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is the reply.
     Forward(Forward<'m, 'a>),
+    /// The answer is the reply without its addresses, since a rule suppresses A records.
+    SuppressA(&'m Message<'a>, &'m Chain<'a>),
     /// The answer is SERVFAIL, since the AAAA reply is bogus.
     Bogus,
     /// The answer is the aliases that led to the name.
@@ -117,6 +123,24 @@ pub(crate) fn direct<'m, 'a>(
     })
 }
 
+/// A query for A records that a rule suppresses: an answer without addresses is the answer, whatever it is.
+pub(crate) fn suppressed_a<'m, 'a>(
+    query: &PendingQuery,
+    outcome: &Outcome<'m, 'a>,
+    origin: Origin,
+) -> Next<'static, 'm, 'a> {
+    if let Outcome::Reply(reply, chain) = *outcome
+        && first_a(reply, chain).is_some()
+    {
+        return Next::SuppressA(reply, chain);
+    }
+    match direct(query, outcome, origin) {
+        // Other clients get another answer, and later this client, too.
+        Next::Forward(forward) => Next::Forward(Forward { is_for_all: false, ..forward }),
+        next => next,
+    }
+}
+
 /// True if a reply ends in an alias that has to be followed here: clients are stubs, which do not follow aliases (RFC 1034 section
 /// 5.3.1), and servers that do not recurse leave those that leave their zones to the asker (section 4.3.2). A client that asks
 /// without RD wants to know what there is. No upstream knows a local alias.
@@ -170,6 +194,11 @@ pub(crate) fn ignores_real<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option
     dns64.rules.of(query.client.address, query.name()).ignores_real()
 }
 
+/// Rule that suppresses the A records of a query.
+pub(crate) fn suppresses_a<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
+    dns64.rules.of(query.client.address, query.name()).suppresses_a()
+}
+
 /// The AAAA lookup with CD set, without validation, is over: it shows if there is a reply at all. The client never gets that reply.
 pub(crate) fn aaaa_with_cd<'m, 'a>(outcome: &Outcome<'m, 'a>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
     match outcome {
@@ -206,6 +235,7 @@ pub(crate) fn a<'r, 'm, 'a>(
     let rules = &*rules;
     let addresses = Addresses { reply, chain, rules };
     match embed::all_omitted(&first, reply, chain, dns64, rules) {
+        Some(counts) if counts.unavailable > 0 => Next::NoGateway(addresses, counts),
         Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
         // "the DNS64 synthesizes AAAA RRs based on the A RRs".
         _ => Next::Synthesize(addresses),

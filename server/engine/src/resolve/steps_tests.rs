@@ -3,6 +3,7 @@
 use super::*;
 use crate::dns64::decision::tests::configuration;
 use crate::dns64::decision::{Stage, decide};
+use crate::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
 use wire::{Builder, Class, EdeCode, Flags, Name, ede};
 
 /// Stage, query, outcome, expected step.
@@ -24,8 +25,10 @@ enum Step {
     RecheckBogus,
     AskNegativeAaaa,
     Synthesize,
+    NoGateway,
     /// With the reason.
     Forward(Option<PassReason>),
+    SuppressA,
     Bogus,
     AliasesOnly,
     /// With the reason.
@@ -128,6 +131,12 @@ const TABLE: &[Row] = &[
     (Stage::Direct, plain, noerror(&[CNAME]), Step::Forward(None)),
     (Stage::Direct, |query| query.query_flags = QueryFlags::RD, noerror(&[CNAME]), Step::Chase),
     (Stage::Direct, plain, None, Step::Failed(None)),
+    // A rule suppresses A records: only an answer with addresses is another one.
+    (Stage::SuppressedA, plain, noerror(&[A]), Step::SuppressA),
+    (Stage::SuppressedA, plain, noerror(&[SOA]), Step::Forward(None)),
+    (Stage::SuppressedA, plain, rcode(Rcode::NXDOMAIN), Step::Forward(None)),
+    (Stage::SuppressedA, |query| query.query_flags = QueryFlags::RD, noerror(&[CNAME]), Step::Chase),
+    (Stage::SuppressedA, plain, None, Step::Failed(None)),
 ];
 
 /// The reply of a lookup for [`NAME`].
@@ -150,6 +159,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
     let mut rules = Applicable::none(&dns64.rules);
     let next = match query.stage {
         Stage::Direct => direct(query, outcome, Origin::Upstream),
+        Stage::SuppressedA => suppressed_a(query, outcome, Origin::Upstream),
         Stage::Aaaa => aaaa(query, decide(outcome, dns64), outcome, dns64),
         Stage::AaaaWithCd => aaaa_with_cd(outcome, dns64),
         Stage::A => a(query, outcome, dns64, &mut rules),
@@ -162,7 +172,9 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
         Next::RecheckBogus => Step::RecheckBogus,
         Next::AskNegativeAaaa(..) => Step::AskNegativeAaaa,
         Next::Synthesize(_) => Step::Synthesize,
+        Next::NoGateway(..) => Step::NoGateway,
         Next::Forward(forward) => Step::Forward(forward.reason),
+        Next::SuppressA(..) => Step::SuppressA,
         Next::Bogus => Step::Bogus,
         Next::AliasesOnly => Step::AliasesOnly,
         Next::Failed(reason) => Step::Failed(reason),
@@ -171,7 +183,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
 
 /// A pending query for [`NAME`] at a stage.
 fn pending_query(stage: Stage) -> PendingQuery {
-    let qtype = if stage == Stage::Direct { Type::A } else { Type::AAAA };
+    let qtype = if matches!(stage, Stage::Direct | Stage::SuppressedA) { Type::A } else { Type::AAAA };
     let question = [NAME, &qtype.0.to_be_bytes(), &Class::IN.0.to_be_bytes()].concat();
     let mut query = PendingQuery { stage, question_len: question.len() as u16, ..PendingQuery::default() };
     query.question[..question.len()].copy_from_slice(&question);
@@ -204,5 +216,26 @@ fn a_local_alias_is_followed_for_a_query_without_rd_unless_it_asks_for_the_alias
         query.question[NAME.len()..][..2].copy_from_slice(&qtype.0.to_be_bytes());
         assert_eq!(follows_to_the_end(&query, &reply, &chain, Origin::Local), is_followed, "{qtype:?}");
         assert!(!follows_to_the_end(&query, &reply, &chain, Origin::Upstream), "{qtype:?}");
+    }
+}
+
+#[test]
+fn addresses_without_a_gateway_that_lives_end_in_an_empty_answer_only_if_configured_so() {
+    let answer = Some((Rcode::NOERROR, &[A][..], None)).map(|reply| message(Type::A, reply)).unwrap();
+    let reply = Message::parse(&answer).unwrap();
+    for (all_down, state, expected) in [
+        (AllDown::Keep, PrefixState::Down, Step::Synthesize),
+        (AllDown::Empty, PrefixState::Down, Step::NoGateway),
+        (AllDown::Empty, PrefixState::Draining, Step::NoGateway),
+        (AllDown::Empty, PrefixState::Up, Step::Synthesize),
+    ] {
+        let mut dns64 = configuration();
+        let of = |prefix: &pref64::Pref64| TablePrefix { prefix: *prefix, weight: 1, is_probed: true };
+        let general: Vec<_> = dns64.prefixes.iter().map(of).collect();
+        let states = vec![state; general.len()].into();
+        let table = GatewayTable::new((Spread::All, all_down, 60), general, Vec::new());
+        dns64.gateways = Some(Gateways::new(table.into(), states));
+        let found = step(&pending_query(Stage::A), &Outcome::Reply(&reply, &Chain::follow(&reply)), &dns64);
+        assert_eq!(found, expected, "{all_down:?} {state:?}");
     }
 }

@@ -13,8 +13,9 @@ use crate::cache::entry::EntryKind;
 use crate::cache::store::StoredSynthesis;
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::dns64::config::is_excluded;
+use crate::dns64::config::{NonGlobal, is_excluded};
 use crate::dns64::decision::Cause;
+use crate::dns64::gateways::{Gateways, Spread};
 use crate::interface::Outbox;
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
@@ -22,7 +23,9 @@ use crate::message::reply::{Outcome, is_bogus, is_no_answer};
 use crate::reasons::{AnswerReason, CacheHit, PassReason};
 use crate::resolve::from_cache::{CacheParts, has_no_rule, write_usable};
 use crate::resolve::serve_stale;
-use wire::{Message, Section};
+use crate::resolve::steps::Addresses;
+use pref64::Pref64;
+use wire::{Message, Section, Type};
 
 /// Outcome that the pending queries of a question get.
 pub(crate) enum Served {
@@ -146,7 +149,12 @@ impl CacheParts<'_> {
     /// A frame for a copy of the synthesis for a pending query, if it is worth storing: its replies came from the cache, so the name is asked
     /// often.
     #[inline(always)]
-    pub(crate) fn frame_for_synthesis(self, pending: Index, now: Instant) -> Option<Box<[u8]>> {
+    pub(crate) fn frame_for_synthesis(
+        self,
+        pending: Index,
+        addresses: &Addresses<'_, '_, '_>,
+        now: Instant,
+    ) -> Option<Box<[u8]>> {
         let state = &self.clients.pending_queries[pending];
         let is_wanted = state.is_all_from_cache()
             && state.cache_hit == Some(CacheHit::Positive)
@@ -156,8 +164,26 @@ impl CacheParts<'_> {
             && state.chase == NONE
             && !self.settings.local_data.has_name(state.name())
             && has_no_rule(&self.settings.dns64, &state.client, state.name())
+            && self.settings.dns64.gateways.as_ref().is_none_or(|gateways| self.suits_all(gateways, addresses))
             && !self.has_synthesis(pending, now);
         is_wanted.then(|| self.frames.take())
+    }
+
+    /// True if a synthesis for one client is that of all, but for the prefix: clients have different ones with [`Spread::Client`]. A rule of
+    /// a response policy zone may be for addresses under one prefix, only 64:ff9b::/96 does not take all addresses, and a mapping has none.
+    #[cold]
+    fn suits_all(&self, gateways: &Gateways, addresses: &Addresses<'_, '_, '_>) -> bool {
+        if gateways.table().spread != Spread::Client {
+            return true;
+        }
+        let dns64 = &self.settings.dns64;
+        let takes_all =
+            dns64.non_global == NonGlobal::Embed || !dns64.prefixes.iter().any(Pref64::is_well_known);
+        // A mapped address is under no prefix, and must not be taken for one that is.
+        let suits = |address| (takes_all || pref64::is_global(address)) && dns64.mapped(address).is_none();
+        let Addresses { reply, chain, .. } = *addresses;
+        let mut ends = reply.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+        self.settings.rpz.is_empty() && ends.all(|record| record.address4().is_none_or(suits))
     }
 
     /// Stores a synthesis that `write.rs` has written, if there is one: the answer for all clients to which no rule applies.
@@ -178,7 +204,11 @@ impl CacheParts<'_> {
             };
             let question = state.own_question();
             let group = self.upstream.servers.group_number(question.forward_key());
-            let synthesis = StoredSynthesis { bytes: &frame[..length], reason, omitted };
+            let gateways = self.settings.dns64.gateways.as_ref();
+            let prefix = gateways.map(|gateways| {
+                gateways.general(state.client.address).trailing_zeros().min(u32::from(u8::MAX)) as u8
+            });
+            let synthesis = StoredSynthesis { bytes: &frame[..length], reason, omitted, prefix };
             self.cache.store_synthesis(&question, group, &synthesis, now);
         }
         self.frames.give(frame);

@@ -17,6 +17,7 @@ use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::EmbeddingCounts;
 use crate::interface::Outbox;
+use crate::local::no_gateway::write_no_gateway;
 use crate::local::special_use::SpecialUse;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::warrants_failover;
@@ -40,6 +41,8 @@ pub(crate) enum End<'m, 'a> {
     SpecialUse,
     /// The aliases alone: their target exists, but the negative answer for it did not come.
     AliasesOnly,
+    /// The aliases alone: no gateway of the prefixes for the addresses in the reply lives.
+    NoGateway(&'m Message<'a>, &'m Chain<'a>),
     /// No records.
     Empty(Rcode, Option<EdeCode>),
     /// SERVFAIL, as the question has no reply. The text of the extended error tells if an upstream could not be authenticated.
@@ -91,7 +94,7 @@ impl Writer<'_> {
             }
             End::Endless(_) => {
                 cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::ChaseEnds);
-                if clients.pending_queries[pending].stage != Stage::Direct {
+                if clients.pending_queries[pending].stage.has_dns64() {
                     cx.counters.count(Counter::NotSynthesizedFailure);
                 }
             }
@@ -128,6 +131,9 @@ impl Writer<'_> {
                 SpecialUse::Ordinary | SpecialUse::Alias(_) => write_aliases(frame, params, before),
             },
             End::AliasesOnly => write_aliases(frame, params, before),
+            End::NoGateway(message, chain) => {
+                write_no_gateway(frame, params, (message, chain), before, &settings.dns64.arpa)
+            }
             End::Empty(rcode, ede) => write_empty(frame, params, rcode, ede),
             End::Failed => {
                 write_failure(frame, params, ede::NETWORK_ERROR, untrusted.map_or("", Untrusted::text))
@@ -185,10 +191,14 @@ fn count_failed(clients: &Clients, upstream: &mut Upstream, pending: Index) {
 /// Counts the addresses of a synthesis, and why it was made or not.
 pub(crate) fn count_synthesis(query: &mut PendingQuery, counters: &mut Counters, counts: &EmbeddingCounts) {
     count_omitted(counters, counts);
+    if counts.prefixes != 0 {
+        counters.count_prefixes(counts.prefixes, 1);
+    }
     if query.cache_hit == Some(CacheHit::Positive) && counts.records > 0 {
         query.cache_hit = Some(CacheHit::Synthesized);
     }
     counters.count(match query.cause {
+        _ if counts.records == 0 && counts.unavailable > 0 => Counter::NotSynthesizedNoGateway,
         _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
         Cause::NoData => Counter::SynthesizedNoData,
         Cause::Excluded => Counter::SynthesizedExcluded,

@@ -1,5 +1,5 @@
 //! Tables of response policy zones (draft-vixie-dnsop-dns-rpz-00): they find the rule for a question or a reply by its
-//! triggers. A trigger is the name of the question, a name of the CNAME chain, an address of the answer, or the address of
+//! triggers. A trigger is the name of the question, a name of the CNAME chain, an address of the answer (also in a hint), or the address of
 //! the client. `resolve/here.rs` carries out the rule's action.
 //!
 //! The precedence is that of section 5 of the draft: the earliest name of a chain, then the first zone, then the kind of
@@ -12,7 +12,7 @@ use crate::base::name_table::NameTable;
 use crate::base::network::Network;
 use crate::base::range_map::{NO_MATCH, RangeMap, TooManyEntries, client_spans, span4, span6};
 use crate::dns64::config::{Dns64, is_excluded};
-use crate::dns64::embed::{self, Embedding};
+use crate::dns64::embed;
 use crate::dns64::rules::Applicable;
 use crate::local::record::LocalRecord;
 use crate::message::cname_chain::Chain;
@@ -23,6 +23,7 @@ use core::ops::ControlFlow;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use wire::service_binding::Hint;
 use wire::{Message, Section, Type};
 
 /// Limit of triggers of all zones together: 2^23 at about 123 octets each (the name, its place in the heap, its slots in the
@@ -368,7 +369,8 @@ impl ResponsePolicy {
     /// True if an address in the answer may match a rule with precedence over this one.
     #[inline]
     pub(crate) fn is_open(&self, hit: RuleMatch, qtype: Type) -> bool {
-        self.gives_way_to_addresses(hit) && matches!(qtype, Type::A | Type::AAAA | Type::ANY)
+        self.gives_way_to_addresses(hit)
+            && matches!(qtype, Type::A | Type::AAAA | Type::SVCB | Type::HTTPS | Type::ANY)
     }
 
     /// True if a zone before that of the rule has triggers for addresses.
@@ -422,17 +424,21 @@ impl ResponsePolicy {
                 && !ignores_aaaa
                 && !(excludes && is_excluded(&record, Some(dns64)))
             {
-                lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
-                if let Some(inner) = embedded(dns64, address) {
-                    lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(inner)));
+                lowest = lowest.min(self.place_of_v6(address, dns64));
+            } else {
+                for hint in record.hints() {
+                    lowest = lowest.min(match hint {
+                        Hint::V4(address) => self.ipv4.find(u32::from_be_bytes(address)),
+                        Hint::V6(address) => self.place_of_v6(address, dns64),
+                        Hint::Malformed => NO_MATCH,
+                    });
                 }
             }
         }
         // The A records of which AAAA records will be synthesized, and these. No client gets the others.
         if let Some(rules) = rules {
             embed::decide_addresses(message, chain, dns64, rules, |decision| {
-                if let (Embedding::Embedded, Some(prefix)) = (decision.fate, decision.prefix) {
-                    let address = prefix.embed(decision.address);
+                if let Some(address) = decision.synthesized() {
                     lowest = lowest.min(self.ipv4.find(u32::from_be_bytes(decision.address)));
                     lowest = lowest.min(self.ipv6.find(u128::from_be_bytes(address)));
                 }
@@ -440,6 +446,13 @@ impl ResponsePolicy {
             });
         }
         lowest as usize
+    }
+
+    /// Lowest index for an IPv6 address, and for an IPv4 address embedded in it.
+    fn place_of_v6(&self, address: [u8; 16], dns64: &Dns64) -> u32 {
+        let inner =
+            dns64.embedded(address).map_or(NO_MATCH, |inner| self.ipv4.find(u32::from_be_bytes(inner)));
+        inner.min(self.ipv6.find(u128::from_be_bytes(address)))
     }
 }
 
@@ -482,12 +495,6 @@ fn rank(zone: u16, network: &Network) -> Rank {
 /// True if a network has IPv4 addresses, which are stored as IPv4-mapped.
 fn is_ipv4(network: &Network) -> bool {
     network.mask.count_ones() >= 96 && network.address >> 32 == 0xffff
-}
-
-/// Returns the IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it.
-fn embedded(dns64: &Dns64, address: [u8; 16]) -> Option<[u8; 4]> {
-    let general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]).find(|prefix| prefix.contains(address));
-    general.or_else(|| dns64.rules.prefix_of(address))?.extract(address)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use engine::explain::{
 use engine::local::LocalRecord;
 use engine::reasons::LocalReply;
 use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger, ZoneSource};
-use engine::settings::{Lookup, Network};
+use engine::settings::{Lookup, Network, NonGlobal};
 use engine::{Instant, Settings, Span, Transport};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
@@ -134,7 +134,10 @@ fn an_explanation_has_both_lookups_every_address_and_the_arithmetic_of_the_ttl()
         row("9.9.9.9", own, Embedding::BeyondMax, None),
     ];
     assert_eq!(fates, expected);
-    assert_eq!(explanation.ttl, Some(Ttl { a: 200, soa: Some((900, 120)), bound: 120, result: 120 }));
+    assert_eq!(
+        explanation.ttl,
+        Some(Ttl { a: 200, soa: Some((900, 120)), bound: 120, gateway: None, result: 120 })
+    );
     let message = explanation.answered().unwrap();
     assert!(message.records(Section::Answer).all(|record| record.ttl == 120));
     assert_eq!(explanation.answer.as_ref().unwrap().after, Span(2 * ROUND_TRIP.0));
@@ -146,7 +149,7 @@ fn an_explanation_has_both_lookups_every_address_and_the_arithmetic_of_the_ttl()
 fn without_an_soa_the_ttl_is_bounded_by_600_seconds() {
     let a = Reply::answer(&["www.example. 3600 IN A 192.0.2.1"]);
     let explanation = explain(settings(), &query("www.example", Type::AAAA), replies(Reply::default(), a));
-    assert_eq!(explanation.ttl, Some(Ttl { a: 3600, soa: None, bound: 600, result: 600 }));
+    assert_eq!(explanation.ttl, Some(Ttl { a: 3600, soa: None, bound: 600, gateway: None, result: 600 }));
 }
 
 #[test]
@@ -362,7 +365,10 @@ fn an_alias_that_the_upstream_leaves_unfinished_is_followed_lookup_by_lookup() {
         explanation.lookups.iter().map(|lookup| (lookup.name.len(), lookup.qtype, lookup.is_over)).collect();
     assert_eq!(lookups, [(13, Type::AAAA, true), (10, Type::AAAA, true), (10, Type::A, true)]);
     assert_eq!(&explanation.addresses[0].owner[..], b"\x03cdn\x04test\0");
-    assert_eq!(explanation.ttl, Some(Ttl { a: 90, soa: Some((60, 30)), bound: 30, result: 30 }));
+    assert_eq!(
+        explanation.ttl,
+        Some(Ttl { a: 90, soa: Some((60, 30)), bound: 30, gateway: None, result: 30 })
+    );
 }
 
 #[test]
@@ -560,7 +566,8 @@ fn the_addresses_of_an_explanation_are_those_of_the_answer() {
             set_prefixes(&mut settings.dns64, "64:ff9b::/96 2001:db8:64::/96");
         }
         settings.dns64.max_records = 1 + rng.below(8) as usize;
-        settings.dns64.embed_non_global = rng.below(2) == 0;
+        settings.dns64.non_global =
+            [NonGlobal::Omit, NonGlobal::Private, NonGlobal::Embed][rng.below(3) as usize];
         settings.dns64.lookup =
             [Lookup::Sequential, Lookup::Parallel, Lookup::Stagger(ROUND_TRIP)][rng.below(3) as usize];
         let rules = (0..rng.below(4)).map(|_| Rule {
@@ -586,7 +593,7 @@ fn the_addresses_of_an_explanation_are_those_of_the_answer() {
         shown.sort();
         answered.sort();
         assert_eq!(shown, answered, "seed {seed}: {:?}", codes(&explanation));
-        if let Some(Ttl { a, soa, bound, result }) = explanation.ttl {
+        if let Some(Ttl { a, soa, bound, result, .. }) = explanation.ttl {
             let message = explanation.answered().unwrap();
             let ttls: BTreeSet<u32> = message
                 .records(Section::Answer)

@@ -18,6 +18,7 @@ mod explain;
 mod fault_injection;
 mod flood_isolation;
 mod forgery;
+mod gateways;
 mod hedging;
 mod ids_and_ports;
 mod keepalive;

@@ -213,6 +213,7 @@ fn rules_and_local_data_keep_their_names_out() {
         ipv4: vec![],
         prefixes: vec!["2001:db8:1::/96".parse().unwrap()],
         ignores_real: false,
+        suppresses_a: false,
     };
     for (rule, expected) in [(rule(""), [false, true]), (rule("2001:db8::/32"), [false, false])] {
         let mut other = settings();

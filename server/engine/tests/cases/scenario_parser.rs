@@ -5,12 +5,18 @@ use crate::world::{
     subnet,
 };
 use domain::base::rdata::ComposeRecordData;
+use engine::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
 use engine::dns64::rules::{Rule, Rules};
 use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
-use engine::settings::{ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, OnFailure, Reverse, Select};
+use engine::settings::{
+    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, PrivateAddresses, Reverse,
+    Select,
+};
 use engine::{Settings, Span, Transport};
+use pref64::Pref64;
+use pref64::mapping::{Mapping, Mappings};
 use std::net::Ipv6Addr;
 use wire::{Flags, Rcode, Type};
 
@@ -33,6 +39,11 @@ pub enum Step {
         late: bool,
     },
     Wait(Span),
+    /// The state of a prefix changes.
+    Gateway {
+        prefix: Pref64,
+        state: PrefixState,
+    },
     Asks {
         from: String,
         name: String,
@@ -141,6 +152,15 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
         ["set", key, ..] => Step::Set { key: key.into(), value: words[2..].join(" "), late: begun },
         ["wait", time] => Step::Wait(span(time)?),
         ["nobody", "is", "asked"] => Step::NoUpstreamQuery,
+        ["gateway", prefix, "is", state] => Step::Gateway {
+            prefix: prefix.parse().map_err(|error| format!("{prefix}: {error}"))?,
+            state: match state {
+                "up" => PrefixState::Up,
+                "down" => PrefixState::Down,
+                "draining" => PrefixState::Draining,
+                _ => return Err("up, down or draining".into()),
+            },
+        },
         ["client", "asks", name, qtype, ref rest @ ..] => {
             Step::Asks { from: CLIENT.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
         }
@@ -234,7 +254,10 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     let mut suffix = "::".to_owned();
     let mut exclude = "::ffff:0:0/96".to_owned();
     let (mut records, mut blocked, mut zones) = (Vec::new(), Vec::new(), Vec::new());
+    let mut mappings: Vec<Mapping> = Vec::new();
+    let (mut private, mut private_names) = (Vec::new(), Vec::new());
     let mut empty_zones = false;
+    let mut gateways = GatewayKeys::default();
     for statement in statements {
         let Step::Set { key, value, late } = &statement.step else { continue };
         if *late && count == statements.len() {
@@ -244,12 +267,22 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             "dns64.prefixes" => prefixes.clone_from(value),
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),
+            "dns64.spread" | "dns64.gateway" | "dns64.health.all-down" | "dns64.health.answer-ttl" => {
+                gateways.set(key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?
+            }
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
+            "dns64.mapping" => {
+                mappings.push(value.parse().map_err(|fault| format!("{}: {fault}", statement.line))?)
+            }
             "local.empty-zones" => empty_zones = value == "true",
             "local.record" => records.push(local_record(value)),
             "filter.rpz" => {
                 add_rpz_record(&mut zones, value).map_err(|fault| format!("{}: {fault}", statement.line))?
+            }
+            "filter.private-addresses" => private.extend(networks(value)),
+            "filter.private-names" => {
+                private_names.extend(value.split_whitespace().map(|word| name(word).into()))
             }
             "filter.block" => blocked.extend(value.split_whitespace().map(|word| name(word).into())),
             _ => set(&mut made, key, value).map_err(|fault| format!("{}: {key}: {fault}", statement.line))?,
@@ -259,13 +292,74 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
     made.rpz = ResponsePolicy::build(zones.into_iter().map(|(_, zone)| zone.finish()).collect())
         .map_err(|error| error.to_string())?
         .into();
+    let mappings = Mappings::new(mappings).map_err(|_| "a prefix is mapped twice")?;
+    made.dns64.mappings = (!mappings.is_empty()).then(|| mappings.into());
+    made.private_addresses = PrivateAddresses::new(&private, private_names).map(Into::into);
     made.dns64.exclude_aaaa = networks(&exclude);
     set_prefixes(&mut made.dns64, &prefixes);
     let suffix: Ipv6Addr = suffix.parse().map_err(|_| "no suffix")?;
     for prefix in &mut made.dns64.prefixes {
         *prefix = prefix.with_suffix(suffix).map_err(|error| error.to_string())?;
     }
+    made.dns64.gateways = gateways.build(&made.dns64.prefixes);
     Ok(made)
+}
+
+/// The keys that tell of gateways.
+#[derive(Default)]
+struct GatewayKeys {
+    spread: Spread,
+    all_down: AllDown,
+    answer_ttl: Option<Span>,
+    /// Prefix, weight, and true if it is probed.
+    gateways: Vec<TablePrefix>,
+}
+
+impl GatewayKeys {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "dns64.spread" => {
+                self.spread = match value {
+                    "client" => Spread::Client,
+                    "ordered" => Spread::Ordered,
+                    _ => Spread::All,
+                }
+            }
+            "dns64.health.all-down" => {
+                self.all_down = if value == "empty" { AllDown::Empty } else { AllDown::Keep };
+            }
+            "dns64.health.answer-ttl" => self.answer_ttl = Some(span(value)?),
+            _ => {
+                let mut words = value.split_whitespace();
+                let prefix = words.next().and_then(|word| word.parse().ok()).ok_or("PREFIX")?;
+                let rest: Vec<&str> = words.collect();
+                let (weight, is_probed) = match rest[..] {
+                    [] => (1, false),
+                    ["probed"] => (1, true),
+                    ["weight", weight] => (weight.parse().map_err(|_| "weight N")?, false),
+                    _ => return Err("PREFIX, or PREFIX probed, or PREFIX weight N".into()),
+                };
+                self.gateways.push(TablePrefix { prefix, weight, is_probed });
+            }
+        }
+        Ok(())
+    }
+
+    /// The gateways, as the configuration of the server makes them.
+    fn build(self, general: &[Pref64]) -> Option<Gateways> {
+        if self.spread == Spread::All && self.gateways.is_empty() {
+            return None;
+        }
+        let answer_ttl_secs = self.answer_ttl.map_or(60, |span| (span.0 / 1_000_000_000) as u32);
+        let of = |prefix: &Pref64| {
+            let known = self.gateways.iter().find(|of| of.prefix == *prefix);
+            known.cloned().unwrap_or(TablePrefix { prefix: *prefix, weight: 1, is_probed: false })
+        };
+        let general = general.iter().map(of).collect();
+        let settings = (self.spread, self.all_down, answer_ttl_secs);
+        let table = GatewayTable::new(settings, general, self.gateways);
+        Some(Gateways::new(table.into(), [].into()))
+    }
 }
 
 /// Size of the cache of a scenario in octets.
@@ -312,7 +406,14 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.clients" => dns64.clients = clients(value),
         "dns64.never-embed" => dns64.never_embed = networks(value),
-        "dns64.non-global" => dns64.embed_non_global = value == "embed",
+        "dns64.non-global" => {
+            dns64.non_global = match value {
+                "omit" => NonGlobal::Omit,
+                "private" => NonGlobal::Private,
+                "embed" => NonGlobal::Embed,
+                _ => return Err("omit, private or embed".into()),
+            }
+        }
         "dns64.lookup" => {
             dns64.lookup = match value.split_once(' ') {
                 Some(("stagger", time)) => Lookup::Stagger(span(time)?),
@@ -333,6 +434,7 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
         }
         "dns64.ptr-server" => dns64.arpa.server = name(value).into(),
         "dns64.ptr-contact" => dns64.arpa.contact = name(value).into(),
+        "tls.ddr-name" => dns64.arpa.designated = name(value).into(),
         "dns64.ipv4only-arpa" => dns64.arpa.ipv4only = yes,
         "dns64.rule" => {
             let mut list = dns64.rules.list().to_vec();
@@ -394,7 +496,7 @@ pub fn add_rpz_record(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> 
     zones[place].1.add(local_record(&format!("{owner}.{zone} {text}"))).map_err(|error| error.to_string())
 }
 
-/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore`; each part is optional.
+/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore suppress-a`; each part is optional.
 fn rule(text: &str) -> Result<Rule, String> {
     let mut made = Rule::default();
     let mut part = "";
@@ -402,6 +504,7 @@ fn rule(text: &str) -> Result<Rule, String> {
         match (word, part) {
             ("names" | "clients" | "ipv4" | "prefixes", _) => part = word,
             ("ignore", _) => made.ignores_real = true,
+            ("suppress-a", _) => made.suppresses_a = true,
             (_, "names") => made.names.push(name(word).into()),
             (_, "clients") => made.clients.extend(networks(word)),
             (_, "ipv4") => made.ipv4.extend(networks(word)),

@@ -5,9 +5,11 @@ use crate::world::{
     Answer, COOKIE, ClientQuery, Recording, SentQuery, World, canonical, client, cookie_of, name, octets,
     query, subnet, subnets,
 };
+use engine::dns64::gateways::{Gateways, PrefixState};
 use engine::{Counter, Transport};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use wire::{Class, Flags, Rcode, Section, Type};
 
 #[test]
@@ -123,6 +125,17 @@ impl Player {
             Step::Set { .. } => Ok(()),
             Step::Wait(span) => {
                 self.world.run(*span);
+                Ok(())
+            }
+            Step::Gateway { prefix, state } => {
+                let engine = &mut self.world.engine;
+                let gateways = engine.settings().dns64.gateways.as_ref().ok_or("no gateways")?;
+                let table = Arc::clone(gateways.table());
+                let number = table.number_of(prefix).ok_or("no such prefix")?;
+                let mut states = gateways.states().to_vec();
+                states.resize(table.prefixes().count(), PrefixState::Up);
+                states[number] = *state;
+                engine.set_gateways(Some(Gateways::new(table, states.into())));
                 Ok(())
             }
             Step::Asks { from, name, qtype, words } => self.client_asks(from, name, *qtype, words),

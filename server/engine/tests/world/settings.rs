@@ -3,8 +3,8 @@
 
 use engine::message::cookie::Cookies;
 use engine::settings::{
-    Arpa, ClientNetworks, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, Select, TlsForwarder,
-    UpstreamConfig,
+    Arpa, ClientNetworks, Dns64, Dnssec, FailurePolicy, Lookup, Network, Networks, NonGlobal, Select,
+    TlsForwarder, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -71,12 +71,14 @@ pub fn settings() -> Settings {
         local_data: Default::default(),
         server_names: Default::default(),
         rpz: Default::default(),
+        private_addresses: None,
         cache: Default::default(),
         dns64: Dns64 {
             prefixes: vec![],
             clients: clients("::/0 0.0.0.0/0"),
             exclude_aaaa: networks("::ffff:0:0/96"),
-            embed_non_global: false,
+            non_global: NonGlobal::default(),
+            mappings: None,
             never_embed: networks("0.0.0.0/8 127.0.0.0/8 169.254.0.0/16 224.0.0.0/4 240.0.0.0/4"),
             lookup: Lookup::Sequential,
             on_failure: FailurePolicy::default(),
@@ -86,6 +88,7 @@ pub fn settings() -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Default::default(),
+            gateways: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

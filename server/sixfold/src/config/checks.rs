@@ -8,7 +8,10 @@ use super::keys::{Config, Rule, Upstream};
 use super::model::Datapath;
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
-use super::{Name, Overrides, hosts_file, limits, local, resolv_conf, rpz, tls, upstream_tls, warnings};
+use super::{
+    Name, Overrides, gateway, hosts_file, limits, local, mappings_file, resolv_conf, rpz, tls, upstream_tls,
+    warnings,
+};
 use ::tls::anchors::{AnchorSource, Anchors};
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
@@ -59,6 +62,10 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     finish_upstreams(config, resolv_conf, problems, &mut told);
     finish_prefixes(config, problems);
     let empty = finish_rules(config, problems);
+    if let Some(file) = &config.dns64.mappings_file {
+        config.dns64.mappings = mappings_file::read(file, &problems.place("dns64.mappings-file"), problems);
+    }
+    gateway::finish(&mut config.dns64, problems, &mut told);
     told.extend(warnings::of_dns64(&config.dns64, &empty));
     told.extend(warnings::of_prefixes(&config.dns64));
     finish_local(config, problems, &mut told);
@@ -73,6 +80,7 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     let clear: Vec<SocketAddr> = config.server.listen.iter().chain(&config.metrics.listen).copied().collect();
     tls::finish(&mut config.tls, &clear, problems, &mut told);
     told.extend(warnings::of_access(&config.server, !problems.is_set("server.allow")));
+    told.extend(warnings::of_ipv4_clients(&config.server, !problems.is_set("dns64.clients")));
     told.extend(warnings::of_plain_dns(&config.server, &config.upstream));
     told.extend(warnings::of_mapped_addresses(config));
     told.extend(config.upstream.source_warnings());
@@ -280,6 +288,11 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
             let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&problems.place(&format!("{slot}.real-aaaa")), Fault::new(what, help));
         }
+        if rule.suppresses_a && !rule.ipv4.is_empty() {
+            let what = "a rule with `ipv4` cannot suppress A records";
+            let help = "an A query gets all addresses of a name or none: delete `ipv4`, or write \"answer\"";
+            problems.add(&problems.place(&format!("{slot}.a")), Fault::new(what, help));
+        }
         let key = format!("{slot}.prefixes");
         if !problems.is_set(&key) {
             rule.prefixes.clone_from(&dns64.prefixes);
@@ -315,6 +328,12 @@ fn finish_filter(config: &mut Config, problems: &Problems, warnings: &mut Vec<St
         warnings.push(
             "`ipv4only.arpa` in `filter.block` has no effect: the server answers it itself (RFC 8880), unless \
              `dns64.ipv4only-arpa` is false"
+                .to_owned(),
+        );
+    }
+    if config.filter.private_addresses.is_empty() && !config.filter.private_names.is_empty() {
+        warnings.push(
+            "`filter.private-names` has no effect without `filter.private-addresses`: name the networks there, or delete the names"
                 .to_owned(),
         );
     }

@@ -1,10 +1,11 @@
 //! The whole TOML document: read table by table, printed again, and compared with another one.
 
 use super::key::{Effect, Key, read as read_keys};
-use super::keys::{Config, Rule, Zone, keys};
+use super::keys::{Config, Gateway, Rule, Zone, keys};
 use super::limits;
 use super::report::{Fault, Problems};
 use super::table::Table;
+use gateways::limits::GATEWAYS;
 use toml::de::DeTable;
 
 /// Reads the document. The values are valid one by one; `problems` has their places.
@@ -20,6 +21,10 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Config {
                 let mut on_failure = table.table("on-failure");
                 read_keys(&mut on_failure, &mut config, of("dns64.on-failure"));
                 on_failure.finish();
+                let mut health = table.table("health");
+                read_keys(&mut health, &mut config, of("dns64.health"));
+                health.finish();
+                config.dns64.gateways = read_gateways(table.tables("gateway"), problems);
                 config.dns64.rules = read_rules(table.tables("rule"), problems);
             }
             _ => {}
@@ -83,6 +88,32 @@ fn read_rules(tables: Vec<Table<'_>>, problems: &Problems) -> Vec<Rule> {
     tables.into_iter().map(read).collect()
 }
 
+/// Reads the gateways. One without a prefix is left out.
+fn read_gateways(tables: Vec<Table<'_>>, problems: &Problems) -> Vec<Gateway> {
+    if let Some(gateway) = tables.get(GATEWAYS) {
+        let what = format!("more than {GATEWAYS} gateways");
+        problems.add(&gateway.place, Fault::new(what, "name the gateways of this network only"));
+    }
+    let mut gateways = Vec::new();
+    for mut table in tables {
+        table.slot = format!("dns64.gateway[{}]", gateways.len());
+        let before = problems.count();
+        let mut gateway = Gateway::default();
+        read_keys(&mut table, &mut gateway, Gateway::KEYS.iter());
+        match gateway.prefix {
+            Some(_) => gateways.push(gateway),
+            None if problems.count() == before => {
+                let help =
+                    "add a line like prefix = \"2001:db8:64::/96\", one of `dns64.prefixes` or of a rule's";
+                problems.add(&table.place, Fault::new("this [[dns64.gateway]] has no `prefix`", help));
+            }
+            None => {}
+        }
+        table.finish();
+    }
+    gateways
+}
+
 impl Config {
     /// The configuration as TOML, without the comments of the file. It is complete, with all defaults: `sixfold check` shows the values in
     /// force, and the file keeps them for a later version with other defaults. Reading it gives an equal `Config`; with `"system"` only on
@@ -98,6 +129,10 @@ impl Config {
                 }
                 "dns64" => {
                     tables.push(printed("[dns64.on-failure]", self, of("dns64.on-failure")));
+                    tables.push(printed("[dns64.health]", self, of("dns64.health")));
+                    let gateways = self.dns64.gateways.iter();
+                    let print = |gateway| printed("[[dns64.gateway]]", gateway, Gateway::KEYS.iter());
+                    tables.extend(gateways.map(print));
                     let rules = self.dns64.rules.iter();
                     tables.extend(rules.map(|rule| printed("[[dns64.rule]]", rule, Rule::KEYS.iter())));
                 }
@@ -146,7 +181,8 @@ pub fn described() -> Vec<DescribedKey> {
         DescribedKey { default, ..described_key(key) }
     });
     let zone = Zone::KEYS.iter().map(described_key);
-    single.chain(zone).chain(Rule::KEYS.iter().map(described_key)).collect()
+    let (rule, gateway) = (Rule::KEYS.iter().map(described_key), Gateway::KEYS.iter().map(described_key));
+    single.chain(zone).chain(rule).chain(gateway).collect()
 }
 
 fn described_key<S>(key: &Key<S>) -> DescribedKey {

@@ -8,7 +8,7 @@ use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
-use engine::settings::{self, ClientNetworks, Networks};
+use engine::settings::{self, ClientNetworks, Networks, PrivateAddresses};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -48,11 +48,13 @@ impl Config {
                 version: self.server.version.as_bytes().into(),
             },
             rpz: Arc::clone(&self.filter.policy),
+            private_addresses: self.private_addresses().map(Arc::new),
             dns64: settings::Dns64 {
                 prefixes: dns64.prefixes.clone(),
                 clients: client_networks(&dns64.clients),
                 exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
-                embed_non_global: dns64.embed_non_global,
+                non_global: dns64.non_global,
+                mappings: dns64.mappings.clone(),
                 never_embed: engine_networks(&dns64.never_embed),
                 lookup: dns64.lookup,
                 on_failure: dns64.on_failure,
@@ -62,11 +64,17 @@ impl Config {
                 max_records: dns64.max_records,
                 // Building succeeded when the configuration was checked.
                 rules: Arc::new(dns64.built_rules().unwrap_or_default()),
+                gateways: dns64.gateways(),
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
                     ipv4only: dns64.ipv4only_arpa,
                     server: dns64.ptr_server.wire().into(),
                     contact: dns64.ptr_contact.wire().into(),
+                    designated: self
+                        .tls
+                        .ddr_name
+                        .as_ref()
+                        .map_or_else(Box::default, |name| name.wire().into()),
                 },
             },
             cache: settings::Caching {
@@ -110,6 +118,12 @@ impl Config {
             .with_empty_zones(self.local.empty_zones)
     }
 
+    /// The addresses that replies of upstreams must not have.
+    fn private_addresses(&self) -> Option<PrivateAddresses> {
+        let names = self.filter.private_names.iter().map(|name| name.wire().into());
+        PrivateAddresses::new(&engine_networks(&self.filter.private_addresses), names.collect())
+    }
+
     /// Memory that each of `workers` workers reserves at start.
     pub fn capacity(&self, workers: usize) -> Capacity {
         let cache = usize::try_from(self.cache.size).unwrap_or(usize::MAX) / workers.max(1);
@@ -130,6 +144,7 @@ impl Dns64 {
             ipv4: engine_networks(&rule.ipv4),
             prefixes: rule.prefixes.clone(),
             ignores_real: rule.ignores_real,
+            suppresses_a: rule.suppresses_a,
         };
         Rules::build(self.rules.iter().map(rule).collect())
     }

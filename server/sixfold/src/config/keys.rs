@@ -9,8 +9,9 @@ use super::address::{Network, prefix};
 use super::form::{Addresses, Boolean, FILE, List, Number, Text, Time, Words, networks, shown};
 use super::forwarder::Forwarders;
 use super::key::{Key, further, repeated, tables};
-use super::model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
+use super::model::{BadRecords, Datapath, Format, Health, Level, LogTarget, PolicyFile, Steer};
 use super::port_range::PortRange;
+use super::probe::PROBES;
 use super::record::{self, ConfiguredRecord};
 use super::values::{
     AllowedClients, CLIENTS, CacheSize, ForwarderList, MetricsAddress, PREFIXES, Ports, Secrets, Trust, User,
@@ -19,10 +20,15 @@ use super::values::{
 };
 use super::{Name, dnstap, limits};
 use ::dnstap::Destination;
+use engine::dns64::gateways::{AllDown, Spread};
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
-use engine::settings::{ClientSubnet, Dnssec, FailurePolicy, Lookup, OnFailure, Reverse, Select, Transport};
+use engine::settings::{
+    ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
+};
+use gateways::Probe;
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -134,10 +140,14 @@ tables! {
         }
     }
 
-    /// `[dns64]`, `[dns64.on-failure]` and `[[dns64.rule]]`.
+    /// `[dns64]`, `[dns64.on-failure]`, `[dns64.health]`, `[[dns64.rule]]` and `[[dns64.gateway]]`.
     "dns64" dns64: Dns64 {
-        /// Prefixes in which IPv4 addresses are embedded, at most 64: one AAAA record for each address and prefix, in this order.
+        /// Prefixes in which IPv4 addresses are embedded, at most 64: one AAAA record for each address and prefix, in this order,
+        /// unless `spread` says otherwise.
         "prefixes" prefixes: Vec<Pref64> = vec![pref64::WELL_KNOWN], PREFIXES;
+        /// Spread of the clients over several prefixes:
+        "spread" spread: Spread = Spread::All,
+            Words(&[("all", Spread::All), ("client", Spread::Client), ("ordered", Spread::Ordered)]);
         /// Bits after the embedded address, for prefixes shorter than 96 bits.
         "suffix" suffix: Ipv6Addr = Ipv6Addr::UNSPECIFIED, Text {
             shape: "IPv6 address", kind: "an IPv6 address", parse: suffix, show: Ipv6Addr::to_string,
@@ -147,7 +157,11 @@ tables! {
         /// IPv6 networks whose real AAAA records count as absent.
         "exclude-aaaa" exclude_aaaa: Vec<Network> = excluded_by_default(), networks(ipv6_network);
         /// Treatment of non-global IPv4 addresses, which must not be embedded in the well-known prefix (RFC 6052 section 3.1):
-        "non-global" embed_non_global: bool = false, Words(&[("omit", false), ("embed", true)]);
+        "non-global" non_global: NonGlobal = NonGlobal::Omit,
+            Words(&[("omit", NonGlobal::Omit), ("private", NonGlobal::Private), ("embed", NonGlobal::Embed)]);
+        /// Path of a file with explicit address mappings (RFC 7757; a regular file of at most 16 MiB): IPv4 prefixes and the IPv6 prefixes
+        /// that stand for them.
+        "mappings-file" mappings_file: Option<PathBuf> = None, FILE;
         /// IPv4 networks whose addresses are never embedded under any prefix.
         "never-embed" never_embed: Vec<Network> = never_embedded_by_default(), networks(ipv4_network);
         /// Time of the A query:
@@ -174,10 +188,16 @@ tables! {
         /// Maximum number of synthesized records in one answer.
         "max-records" max_records: usize = 64, Number(1..=RECORDS as u64);
         with {
+            /// The mappings of the file. None: there are none.
+            mappings: Option<Arc<Mappings>> = None;
             /// `[dns64.on-failure]`.
             on_failure: FailurePolicy = FailurePolicy::default();
             /// `[[dns64.rule]]`, in order.
             rules: Vec<Rule> = Vec::new();
+            /// `[[dns64.gateway]]`, in order.
+            gateways: Vec<Gateway> = Vec::new();
+            /// `[dns64.health]`.
+            health: Health = Health::default();
         }
     }
 
@@ -208,6 +228,10 @@ tables! {
         /// Treatment of a record of a response policy zone that cannot be used:
         "rpz-bad-records" rpz_bad_records: BadRecords = BadRecords::Skip,
             Words(&[("skip", BadRecords::Skip), ("refuse", BadRecords::Refuse)]);
+        /// IPv6 and IPv4 networks that no answer of an upstream may lead into (DNS rebinding), at most 1024.
+        "private-addresses" private_addresses: Vec<Network> = Vec::new(), networks(any_network);
+        /// Names for which answers may lead there: the queried name is one of these or below one; without a wildcard in front.
+        "private-names" private_names: Vec<Name> = Vec::new(), List::of("names", "a domain name", Name::covering, Name::to_string);
         with {
             /// The rules of the response policy zones.
             policy: Arc<engine::rpz::ResponsePolicy> = Arc::default();
@@ -358,6 +382,23 @@ repeated! {
         "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
         /// Treatment of real AAAA records:
         "real-aaaa" ignores_real: bool = false, Words(&[("prefer", false), ("ignore", true)]);
+        /// Queries for A records of clients with synthesis:
+        "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
+    }
+}
+
+repeated! {
+    /// `[[dns64.gateway]]`. A prefix without a gateway here counts as up, and has the weight 1.
+    "dns64.gateway" Gateway {
+        /// Prefix in front of the gateway: one of `prefixes`, or of those of a rule.
+        "prefix" prefix: Option<Pref64> = None, Text {
+            shape: "prefix", kind: "a prefix like \"64:ff9b::/96\"", parse: prefix, show: Pref64::to_string,
+        };
+        /// Probes through the prefix, at most 8, towards IPv4 addresses behind the gateway; one that is answered is enough:
+        /// `"tcp ADDRESS:PORT"` is a connection that is established, `"icmp ADDRESS"` a reply to an echo request.
+        "probe" probes: Vec<Probe> = Vec::new(), PROBES;
+        /// Share of the client networks under `spread = "client"`; 0: only when no other prefix is up.
+        "weight" weight: u32 = 1, Number(limits::WEIGHT);
     }
 }
 
@@ -389,9 +430,27 @@ further! {
     }
 }
 
+further! {
+    /// The keys of `[dns64.health]`.
+    HEALTH "dns64.health" {
+        /// Time between the starts of two probes of a gateway.
+        "interval" [dns64.health.interval]: Duration, Time(limits::PROBE_INTERVAL, "300ms");
+        /// Time after which a probe has failed; at most `interval`.
+        "timeout" [dns64.health.timeout]: Duration, Time(limits::PROBE_TIMEOUT, "250ms");
+        /// Probes in a row that fail before a gateway is down.
+        "fall" [dns64.health.fall]: u32, Number(limits::PROBE_ROW);
+        /// Probes in a row that are answered before it is up again.
+        "rise" [dns64.health.rise]: u32, Number(limits::PROBE_ROW);
+        /// Answers when no gateway of the prefixes for an address is up:
+        "all-down" [dns64.health.all_down]: AllDown, Words(&[("keep", AllDown::Keep), ("empty", AllDown::Empty)]);
+        /// Longest TTL of an answer with a prefix that is probed.
+        "answer-ttl" [dns64.health.answer_ttl]: Duration, Time(limits::ANSWER_TTL, "60s");
+    }
+}
+
 /// All keys but those of tables that may stand in a file several times.
 pub fn keys() -> impl Iterator<Item = &'static Key<Config>> {
-    KEYS.iter().chain(ON_FAILURE)
+    KEYS.iter().chain(ON_FAILURE).chain(HEALTH)
 }
 
 /// The networks of `dns64.exclude-aaaa`. Also with other prefixes than the well-known one: addresses under that come from a DNS64 elsewhere

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// mistake (a device, a log) and must not fill the memory.
 pub const FILE_OCTETS: u64 = 16 << 20;
 
+/// Reported faults of a file of mappings: the first ones show the error, and a file of another kind has thousands.
+pub const MAPPING_FAULTS: usize = 20;
+
 /// Worker threads: one per core; large servers have 256 cores.
 pub const WORKERS: RangeInclusive<u64> = 1..=256;
 
@@ -29,6 +32,25 @@ pub const MOST_NETWORKS: Option<(usize, &str, &str)> =
 
 /// Prefixes: each IPv4 address gives one record per prefix, and an answer has at most 1,024 records.
 pub const PREFIXES: usize = 64;
+
+/// Interval of the probes of a gateway. With 64 gateways and 8 probes each, one tenth of a second makes 5,120 probes a second; after ten
+/// minutes nobody would call it health.
+pub const PROBE_INTERVAL: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
+
+/// Timeout of a probe. Below 10 ms the scheduler decides.
+pub const PROBE_TIMEOUT: RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(600);
+
+/// Outcomes in a row that change the state of a gateway.
+pub const PROBE_ROW: RangeInclusive<u64> = 1..=100;
+
+/// Weight of a gateway. Finer shares than a thousandth have no use among 64 gateways.
+pub const WEIGHT: RangeInclusive<u64> = 0..=1000;
+
+/// Longest TTL of an answer with a probed prefix. With 0 nothing of it could be cached; after a day the host has another address anyway.
+pub const ANSWER_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+
+/// Time over which the clients of a prefix leave it. In a second all leave at once; a drain of more than a day was forgotten.
+pub const DRAIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
 /// Source addresses. Each adds to what a forger has to guess; 64 of them are 6 bits.
 pub const SOURCES: usize = 64;

@@ -19,16 +19,19 @@ mod document;
 mod engine_settings;
 mod form;
 mod forwarder;
+mod gateway;
 mod hosts_file;
 mod key;
 mod keys;
 pub mod limits;
 mod load;
 mod local;
+mod mappings_file;
 mod model;
 mod name;
 mod overrides;
 mod port_range;
+mod probe;
 mod query_source;
 mod record;
 pub mod regular_file;
@@ -60,7 +63,7 @@ pub use hosts_file::parse as hosts_text;
 pub use key::Effect;
 pub use keys::{
     Cache, Config, Control, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH, Dns64, Edns,
-    Filter, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
+    Filter, Gateway, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
 };
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
 pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};

@@ -1,7 +1,9 @@
 //! Values of the configuration that have a type of their own. The tables and their keys are in `keys.rs`.
 
 use super::Name;
+use engine::dns64::gateways::AllDown;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// How the kernel chooses the worker of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,36 @@ pub struct PolicyFile {
     pub skipped: usize,
     /// Time of the file's last change; none if the file system does not tell it.
     pub modified: Option<std::time::SystemTime>,
+}
+
+/// `[dns64.health]`: the probes of the gateways, and the answers that depend on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Time between the starts of two probes.
+    pub interval: Duration,
+    /// Time after which a probe has failed.
+    pub timeout: Duration,
+    /// Failures in a row that make a gateway down.
+    pub fall: u32,
+    /// Successes in a row that make it up again.
+    pub rise: u32,
+    /// Answer when no gateway is up.
+    pub all_down: AllDown,
+    /// Longest TTL of an answer with a probed prefix.
+    pub answer_ttl: Duration,
+}
+
+impl Default for Health {
+    fn default() -> Health {
+        Health {
+            interval: Duration::from_millis(300),
+            timeout: Duration::from_millis(250),
+            fall: 3,
+            rise: 5,
+            all_down: AllDown::Keep,
+            answer_ttl: Duration::from_secs(60),
+        }
+    }
 }
 
 /// `log.level`.

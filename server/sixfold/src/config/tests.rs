@@ -4,7 +4,7 @@
 use super::load::parse;
 use super::*;
 use engine::message::cookie::Cookies;
-use engine::settings::{ClientSubnet, FailurePolicy, Lookup, OnFailure, Reverse};
+use engine::settings::{ClientSubnet, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse};
 use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -155,7 +155,7 @@ fn every_wrong_value_is_found_with_its_place_and_remedy() {
 #[test]
 fn every_key_of_the_table_has_a_reader_which_tells_its_words() {
     for DescribedKey { table, name, shape, .. } in described() {
-        let is_repeated = ["upstream.zone", "dns64.rule"].contains(&table);
+        let is_repeated = ["upstream.zone", "dns64.rule", "dns64.gateway"].contains(&table);
         let heading = if is_repeated { format!("[[{table}]]") } else { format!("[{table}]") };
         // No key is a date.
         let found = problems(&format!("{heading}\n{name} = 1979-05-27\n"));
@@ -416,7 +416,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
         [[dns64.rule]]\nnames = [\"Legacy.Example\"]\nprefixes = []\n\
         [[dns64.rule]]\nclients = [\"2001:db8:a::/48\", \"10.0.0.0/8\"]\nipv4 = [\"192.0.2.0/24\"]\n\
         prefixes = [\"2001:db8:100::/40\", \"2001:db8:a::/96\"]\n\
-        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\n";
+        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\na = \"suppress\"\n";
     let config = read(text);
     let rules = &config.dns64.rules;
     let shown = |prefixes: &[Pref64]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -425,7 +425,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
     assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
     assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].ignores_real), (2, 1, false));
     assert_eq!(shown(&rules[2].prefixes), ["2001:db8:64::/96"]);
-    assert!(rules[2].ignores_real);
+    assert!(rules[2].ignores_real && rules[2].suppresses_a && !rules[1].suppresses_a);
     assert_eq!(read(&config.to_toml()), config);
     assert_eq!(config.settings().dns64.rules.list().len(), 3);
     let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
@@ -441,6 +441,7 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("ipv4 = []", "`dns64.rule.ipv4` is empty"),
         ("ipv4 = [\"2001:db8::/32\"]", "2001:db8::/32"),
         ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore AAAA records"),
+        ("ipv4 = [\"10.0.0.0/8\"]\na = \"suppress\"", "cannot suppress A records"),
         ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is listed twice"),
         ("prefixes = [\"2001:db8::/97\"]", "/97 is not a length"),
         ("ip4 = [\"10.0.0.0/8\"]", "ipv4"),
@@ -823,9 +824,8 @@ fn fifty_thousand_zones_are_read_and_too_many_are_an_error() {
         let zone = |number| {
             format!("[[upstream.zone]]\nzone = \"z{number}.example\"\nforwarders = [\"127.0.0.1\"]\n")
         };
-        std::iter::once("server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\n".to_owned())
-            .chain((0..count).map(zone))
-            .collect()
+        let first = "server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\ndns64.clients = [\"0.0.0.0/0\"]\n";
+        std::iter::once(first.to_owned()).chain((0..count).map(zone)).collect()
     };
     let (config, warnings) = read_with(&zones(50_000), &Overrides::default()).unwrap();
     assert_eq!(config.upstream.zones.len(), 50_000);
@@ -872,7 +872,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
-        non-global = \"embed\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
+        non-global = \"private\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\nnxdomain = \"synthesize\"\n\
         [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
@@ -923,12 +923,15 @@ fn the_well_known_prefix_reaches_no_private_forwarder() {
 fn the_engine_is_told_what_the_file_says() {
     let config = read(
         "[upstream]\nforwarders = [\"192.0.2.53\"]\ntimeout = \"250ms\"\n[[upstream.zone]]\nzone = \"Corp.Example\"\n\
-         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\nqueries-per-client = 20\nresponses-per-client = 5\n",
+         forwarders = [\"10.0.0.53\"]\n[dns64]\nclients = [\"10.0.0.0/8\"]\nlookup = \"stagger 20ms\"\nnon-global = \"private\"\n[edns]\nclient-subnet = \"forward\"\n[limits]\npending = 9\nqueries-per-client = 20\nresponses-per-client = 5\n",
     );
     let settings = config.settings();
     assert_eq!(settings.upstream.timeout, engine::Span::from_millis(250));
     assert_eq!(&*settings.upstream.zones[0].name, b"\x04corp\x07example\x00");
     assert_eq!(settings.dns64.lookup, Lookup::Stagger(engine::Span::from_millis(20)));
+    assert_eq!(settings.dns64.non_global, NonGlobal::Private);
+    assert_eq!(read("[dns64]\nnon-global = \"embed\"\n").settings().dns64.non_global, NonGlobal::Embed);
+    assert_eq!(read("").settings().dns64.non_global, NonGlobal::Omit);
     assert!(settings.dns64.clients.contains("::ffff:10.1.2.3".parse().unwrap()));
     assert!(!settings.dns64.clients.contains("::1".parse().unwrap()));
     assert!(

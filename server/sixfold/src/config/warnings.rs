@@ -4,7 +4,7 @@
 use super::access::is_reachable;
 use super::keys::{Config, Dns64, Server, Upstream};
 use super::{Allowed, Network, limits, shadowed_rules};
-use engine::settings::Transport;
+use engine::settings::{NonGlobal, Transport};
 use pref64::Pref64;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -30,6 +30,21 @@ pub fn of_access(server: &Server, is_default: bool) -> Option<String> {
         "the server listens on {listen}, but answers only clients of local networks; others, also those with global addresses \
          behind a router, get REFUSED: name their networks, like allow = [\"local\", \"2001:db8:10::/48\"] below [server], or \
          --allow local --allow 2001:db8:10::/48"
+    ))
+}
+
+/// Warns of clients over IPv4 that get synthesis although nobody has chosen that (`is_default`): they have IPv4, so an address behind the
+/// translator is a detour. Clients on this host may be stubs of IPv6 clients.
+pub fn of_ipv4_clients(server: &Server, is_default: bool) -> Option<String> {
+    let is_meant = |network: &&Network| network.address.is_ipv4() && !network.address.is_loopback();
+    let networks = server.allow.entries.iter().filter_map(|entry| match entry {
+        Allowed::Network(network) => Some(network),
+        Allowed::Local => None,
+    });
+    let network = networks.filter(|_| is_default).find(is_meant)?;
+    Some(format!(
+        "clients over IPv4 ({network} in `server.allow`) get synthesized addresses, too, since `dns64.clients` does not say who should: write \
+         clients = [\"::/0\"] below [dns64] for those over IPv6 only, or clients = [\"::/0\", \"0.0.0.0/0\"] for all"
     ))
 }
 
@@ -155,7 +170,7 @@ pub fn of_prefixes(dns64: &Dns64) -> Vec<String> {
     prefixes.dedup_by_key(|prefix| key(prefix));
 
     let mut warnings = Vec::new();
-    if dns64.embed_non_global && prefixes.iter().any(Pref64::is_well_known) {
+    if dns64.non_global == NonGlobal::Embed && prefixes.iter().any(Pref64::is_well_known) {
         warnings.push(
             "`dns64.non-global` is \"embed\" with the prefix 64:ff9b::/96, which must not carry non-global addresses \
              (RFC 6052 section 3.1), and translators drop them: add a rule with `ipv4` that gives these addresses a prefix \

@@ -12,6 +12,14 @@ fn warnings(text: &str) -> Vec<String> {
 fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
     for (text, words) in [
         ("server.allow = []", &["`server.allow` is empty", "every query is refused", "delete the key"][..]),
+        (
+            "server.allow = [\"local\", \"2001:db8::/32\", \"10.0.0.0/8\"]",
+            &["clients over IPv4 (10.0.0.0/8 in `server.allow`)", "clients = [\"::/0\"] below [dns64]"],
+        ),
+        (
+            "filter.private-names = [\"corp.example\"]",
+            &["`filter.private-names` has no effect", "name the networks"],
+        ),
         ("dns64.clients = []", &["`dns64.clients` is empty", "no client gets synthesis"]),
         ("dns64.clients = [\"::/0\", \"!::/0\"]", &["both ::/0 and !::/0"]),
         ("dns64.exclude-aaaa = [\"::/0\"]", &["all real AAAA records count as absent", "name only"]),
@@ -68,11 +76,12 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
     for quiet in [
         "",
         "server.listen = [\"[::]:53\"]\nserver.allow = [\"local\", \"2001:db8::/32\"]",
-        "server.listen = [\"0.0.0.0:53\"]\nserver.allow = [\"10.0.0.0/8\"]",
+        "server.listen = [\"0.0.0.0:53\"]\nserver.allow = [\"10.0.0.0/8\"]\ndns64.clients = [\"10.0.0.0/8\"]",
+        "server.allow = [\"127.0.0.0/8\", \"2001:db8::/32\"]",
         "server.listen = [\"[fd00::1]:53\", \"192.168.1.1\"]",
         // The configuration that the packages install: the operator finds the line in the file.
         "server.listen = [\"[::]:53\", \"0.0.0.0:53\"]\nserver.allow = [\"local\"]",
-        "server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]",
+        "server.listen = [\"2001:db8::53\"]\nserver.allow = [\"local\", \"10.0.0.0/8\"]\ndns64.clients = [\"::/0\"]",
         "server.allow = [\"::/0\"]",
         "upstream.zone = [{ zone = \"a\", forwarders = [\"9.9.9.9#dns.quad9.net\"] }]",
         "dns64.exclude-aaaa = [\"::ffff:0:0/96\"]",
@@ -93,7 +102,7 @@ fn values_that_cannot_be_meant_are_warnings_with_the_remedy() {
 
 #[test]
 fn a_forwarder_that_may_be_this_server_is_a_warning() {
-    let text = "server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
+    let text = "server.listen = [\"0.0.0.0\"]\nserver.allow = [\"0.0.0.0/0\"]\ndns64.clients = [\"0.0.0.0/0\"]\nupstream.forwarders = [\"127.0.0.1\", \"[::1]:53\"]";
     let (_, warnings) = read_with(text, &Overrides::default()).unwrap();
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     assert!(warnings[0].contains("127.0.0.1:53 may be this server itself"));

@@ -6,7 +6,7 @@
 mod access;
 mod connection;
 
-use crate::cli::{Ctl, CtlCommand, Switch, Trace};
+use crate::cli::{Ctl, CtlCommand, PrefixAction, PrefixCommand, Switch, Trace};
 use crate::config::{DEFAULT_PATH, control_socket};
 use crate::control_answer::{Format, error_object};
 use crate::upgrade::request::Request;
@@ -72,6 +72,12 @@ fn command_line(command: &CtlCommand) -> String {
             format!("lookup {name}{qtype}")
         }
         CtlCommand::Upstreams => "upstreams".into(),
+        CtlCommand::Prefixes => "prefixes".into(),
+        CtlCommand::Prefix(PrefixCommand { action, prefix, over }) => match (action, over) {
+            (PrefixAction::Undrain, _) => format!("prefix undrain {prefix}"),
+            (PrefixAction::Drain, None) => format!("prefix drain {prefix}"),
+            (PrefixAction::Drain, Some(over)) => format!("prefix drain {prefix} over {}", over.as_millis()),
+        },
         CtlCommand::Rpz => "rpz".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),

@@ -40,6 +40,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
             "soa": ttl.soa.map(|(soa, _)| soa),
             "minimum": ttl.soa.map(|(_, minimum)| minimum),
             "bound": ttl.bound,
+            "gateway": ttl.gateway,
             "result": ttl.result,
             "requirement": "RFC 6147 section 5.1.7",
         })),

@@ -5,7 +5,7 @@ use super::records;
 use crate::config::Config;
 use crate::escape::name;
 use engine::Transport;
-use engine::explain::{Address, Decision, Embedding, End, Explanation, LookupReport, Real, RealFate};
+use engine::explain::{Address, Decision, Embedding, End, Explanation, LookupReport, Real, RealFate, Unused};
 use std::fmt::Write as _;
 use wire::Section;
 
@@ -114,11 +114,17 @@ fn write_address(text: &mut String, address: &Address) {
     let _ = write!(text, "  {}: ", address.ipv4);
     let under = address.prefix.map(|prefix| format!(" under {prefix}")).unwrap_or_default();
     let _ = match (address.fate, address.aaaa) {
+        (Embedding::Mapped(_), Some(aaaa)) => write!(text, "{aaaa}, by a mapping"),
         (_, Some(aaaa)) => write!(text, "{aaaa}{under}"),
         (Embedding::NonGlobal, _) => write!(text, "left out{under}: it is not global"),
         (Embedding::NeverEmbed, _) => write!(text, "left out{under}: it is never embedded"),
+        (Embedding::Unused(Unused::Down), _) => write!(text, "not{under}: its gateway is down"),
+        (Embedding::Unused(Unused::Draining), _) => write!(text, "not{under}: it drains"),
+        (Embedding::Unused(Unused::Other), _) => write!(text, "not{under}: this client gets another prefix"),
         (Embedding::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
-        (Embedding::NoPrefix | Embedding::Embedded, _) => write!(text, "left out: the rule has no prefixes"),
+        (Embedding::NoPrefix | Embedding::Embedded | Embedding::Mapped(_), _) => {
+            write!(text, "left out: the rule has no prefixes")
+        }
     };
     if let Some(rule) = address.rule {
         let _ = write!(text, ", by rule {rule}");
@@ -132,9 +138,10 @@ fn write_ttl(text: &mut String, explanation: &Explanation) {
         Some((soa, minimum)) => format!("SOA TTL {soa}, SOA MINIMUM {minimum}"),
         None => format!("{}, as the AAAA answer has no SOA", ttl.bound),
     };
+    let gateway = ttl.gateway.map(|limit| format!(", dns64.health answer-ttl {limit}")).unwrap_or_default();
     let _ = writeln!(
         text,
-        "\nTTL\n  the lowest of A records {}, {bound}: {} [RFC 6147 section 5.1.7]",
+        "\nTTL\n  the lowest of A records {}, {bound}{gateway}: {} [RFC 6147 section 5.1.7]",
         ttl.a, ttl.result
     );
 }

@@ -6,8 +6,8 @@
 
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS,
-    CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, CLONE_THREAD, IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE,
-    O_ACCMODE, O_CREAT, O_TRUNC, PROT_EXEC, SOCK_DGRAM, SOCK_STREAM, c_long,
+    CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, CLONE_THREAD, IPPROTO_ICMPV6, IPPROTO_TCP, IPPROTO_UDP,
+    NETLINK_ROUTE, O_ACCMODE, O_CREAT, O_TRUNC, PROT_EXEC, SOCK_DGRAM, SOCK_STREAM, c_long,
 };
 
 /// Condition on an argument of a system call: the bits in `mask` are those of `value`.
@@ -219,7 +219,7 @@ pub fn allowed_if(process: u32) -> Vec<(c_long, Vec<Vec<Argument>>)> {
     ]
 }
 
-/// Sockets: UDP and TCP to upstreams; Unix sockets to the service manager and the log; netlink for the addresses of the interfaces.
+/// Sockets: UDP and TCP to upstreams; unprivileged ICMPv6 to gateways; Unix sockets to the service manager and the log; netlink for the addresses of the interfaces.
 /// Other protocols would have the kernel load modules that few people test.
 fn sockets() -> Vec<Vec<Argument>> {
     let kind = |value: i32| Argument { index: 1, mask: SOCKET_TYPE, value: value as u64 };
@@ -232,6 +232,8 @@ fn sockets() -> Vec<Vec<Argument>> {
             }
         }
     }
+    // Probes of gateways by ICMP, with a reload that is the first to ask for them.
+    allowed.push(vec![is(0, AF_INET6 as u32), kind(SOCK_DGRAM), is(2, IPPROTO_ICMPV6 as u32)]);
     allowed
 }
 

@@ -6,6 +6,7 @@ use super::reasons::{self, Reason};
 use crate::config::{Config, PolicyFile};
 use crate::escape;
 use crate::history::Event;
+use crate::prefixes::report;
 use crate::running_server::{ServerHandle, WorkerStatus};
 use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
@@ -306,7 +307,7 @@ fn facts(
     certificate: Option<Certificate>,
 ) -> Vec<Row> {
     let listen: Vec<String> = server.workers.addresses().iter().map(ToString::to_string).collect();
-    let prefixes: Vec<String> = config.dns64.prefixes.iter().map(ToString::to_string).collect();
+    let prefixes = server.prefix_statuses();
     let sum = |value: fn(&WorkerStatus) -> usize| {
         count(workers.iter().map(|status| value(status)).sum::<usize>() as u64)
     };
@@ -317,7 +318,6 @@ fn facts(
         ("Configuration", status::source(server.source.as_deref())),
         ("Memory", status::memory(server)),
         ("Listening on", listen.join(" ")),
-        ("Prefixes", prefixes.join(" ")),
         ("Workers", format!("{}, of which {} respond", server.workers.workers(), workers.len())),
         (
             "Client connections",
@@ -337,6 +337,8 @@ fn facts(
     }
     let mut rows: Vec<Row> =
         facts.into_iter().map(|(name, value)| Row::new(vec![name.into(), value])).collect();
+    let tone = if prefixes.iter().all(|status| status.state.is_up()) { "" } else { "bad" };
+    rows.push(Row { tone, cells: vec!["Prefixes".into(), report::line(config, &prefixes)] });
     if let Some(certificate) = certificate {
         let tone = if certificate.has_expired() { "bad" } else { "" };
         rows.push(Row { tone, cells: vec!["Certificate".into(), certificate.to_string()] });

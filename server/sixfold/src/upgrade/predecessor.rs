@@ -109,6 +109,7 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
         drained: server.drained.load(Ordering::Relaxed),
         owns_control_path: server.upgrade.owns_control_path,
         history: server.upgrade.history(),
+        prefixes: server.prefixes.handover(),
     };
     // A program that is none of ours may end without reading, which the wait for its answer reports.
     let sent = channel.send(&handover, &[]).and_then(|()| channel.send_descriptors(&borrowed));

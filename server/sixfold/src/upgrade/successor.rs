@@ -1,6 +1,7 @@
 //! The side of the new process: it takes the listening sockets of its predecessor, tells it that it serves, and waits for the word
 //! that it is the server now.
 
+use crate::prefixes::HandedPrefix;
 use crate::upgrade::channel::Channel;
 use crate::upgrade::history::History;
 use crate::version;
@@ -45,6 +46,9 @@ pub struct Handover {
     /// The upgrades so far, without this one.
     #[serde(default)]
     pub history: History,
+    /// States of prefixes.
+    #[serde(default)]
+    pub prefixes: Vec<HandedPrefix>,
 }
 
 /// The answer of the successor.
@@ -80,6 +84,8 @@ pub struct Predecessor {
     pub owns_control_path: bool,
     /// The upgrades so far.
     pub history: History,
+    /// States of prefixes.
+    pub prefixes: Vec<HandedPrefix>,
 }
 
 impl Predecessor {
@@ -118,6 +124,7 @@ impl Predecessor {
             drained: handover.drained,
             owns_control_path: handover.owns_control_path,
             history: handover.history,
+            prefixes: handover.prefixes,
         };
         Ok(Some((predecessor, sockets)))
     }

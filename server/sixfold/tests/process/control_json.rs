@@ -50,9 +50,10 @@ fn the_objects_have_the_fields_of_the_manual() {
         .unwrap();
     let server = Setup::answering().line(&format!("filter.rpz = [{zone:?}]")).start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
-    for command in ["status", "upstreams", "rpz", "health", "reload", "drain", "trace off"] {
+    for command in ["status", "upstreams", "prefixes", "rpz", "health", "reload", "drain", "trace off"] {
         expect_manual(command, &yes(&server, &command.split(' ').collect::<Vec<_>>()));
     }
+    expect_manual("prefix", &yes(&server, &["prefix", "drain", PREFIX]));
     expect_manual("explain", &yes(&server, &["explain", &name_of(1)]));
     let found = yes(&server, &["lookup", &name_of(1)]);
     expect_manual("lookup", &found);

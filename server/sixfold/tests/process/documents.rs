@@ -55,7 +55,7 @@ fn every_metric_and_every_label_value_is_documented_and_no_other() {
         let row = row.unwrap_or_else(|| panic!("no row {begins} in metrics.md"));
         for (label, value) in family.samples.iter().flat_map(|(_, labels, _)| labels) {
             assert!(row.contains(&format!("`{label}`")), "{name}: {label}");
-            let open = ["upstream", "le", "version", "commit", "file"].contains(&label.as_str());
+            let open = ["upstream", "le", "version", "commit", "file", "prefix"].contains(&label.as_str());
             let below = name == "sixfold_dropped_total" && drops.contains(&format!("\n| `{value}` | "));
             assert!(open || below || row.contains(&format!("`{value}`")), "{name}: {label}={value}");
         }

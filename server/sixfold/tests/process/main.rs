@@ -28,6 +28,7 @@ mod events;
 mod examples;
 mod explain;
 mod forgery;
+mod gateways;
 mod health;
 mod limits;
 mod listen_addresses;

@@ -22,6 +22,7 @@ const DOCUMENTED: &[(&str, &str, &[&str])] = &[
     ("upstream_queries_total", "counter", &["upstream", "type"]),
     ("upstream_duration_seconds", "histogram", &["upstream", "le"]),
     ("upstream_up", "gauge", &["upstream"]),
+    ("prefix_up", "gauge", &["prefix"]),
     ("dropped_total", "counter", &["reason"]),
     ("forgery_suspects_total", "counter", &["reason"]),
     ("pending", "gauge", &[]),
@@ -204,6 +205,7 @@ fn label_values_are_from_closed_sets() {
         for (label, value) in labels {
             let closed = match label.as_str() {
                 "upstream" => *value == address,
+                "prefix" => value == PREFIX,
                 "type" => ["AAAA", "A", "other", "probe"].contains(&value.as_str()),
                 "le" => value == "+Inf" || value.parse::<f64>().is_ok(),
                 "version" => value == env!("CARGO_PKG_VERSION"),

@@ -1,11 +1,12 @@
 //! The alert rules and the dashboard in `packaging/monitoring` name only metrics, labels and label values that the server has, and
 //! sections of the manual that exist.
 
-use crate::daemon::{Daemon, Folder, Setup, in_source, source_text};
+use crate::daemon::{Daemon, Folder, PREFIX, Setup, in_source, source_text, wait_until};
 use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::net::TcpListener;
 use std::process::Command;
 
 /// Labels that Prometheus adds to metrics and alerts.
@@ -72,12 +73,21 @@ pub fn with_all_metrics() -> (Upstream, Folder, Daemon) {
     let key = directory.write_with_mode("key.pem", made.signing_key.serialize_pem(), 0o600);
     let policy = "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n";
     let zone = directory.write("policy.rpz", policy);
+    // A gateway on this host: see `gateways.rs`.
+    let prefix = "::ffff:0.0.0.0/96";
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let target = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
     let server = Setup::new(upstream.address)
+        .line(&format!("dns64.prefixes = [\"{prefix}\", \"{PREFIX}\"]"))
+        .line(&format!("dns64.gateway = [{{ prefix = \"{prefix}\", probe = [\"tcp {target}\"] }}]"))
         .line(&format!("tls.certificate = {certificate:?}"))
         .line(&format!("tls.key = {key:?}"))
         .line(&format!("filter.rpz = [{zone:?}]"))
         .metrics()
         .start();
+    let duration = "sixfold_prefix_probe_duration_seconds";
+    wait_until("a probe was answered", || Scrape::of(server.metrics).0.contains_key(duration));
     (upstream, directory, server)
 }
 

@@ -124,9 +124,6 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ),
     ("unbound", "a-servfail.site.example. AAAA", "3: Unbound hides the failure"),
     ("unbound", "synthesized.site.example. AAAA", "8: Sixfold's own prefixes are always excluded"),
-    ("unbound", "many.site.example. AAAA", "private-address is not carried over"),
-    ("unbound", "private.site.example. AAAA", "private-address is not carried over"),
-    ("unbound", "pc.ad.campus.example. AAAA", "private-address is not carried over"),
     ("unbound", "nas.lan. AAAA", "Unbound applies no DNS64 to local data"),
     (
         "unbound",

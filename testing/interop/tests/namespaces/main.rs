@@ -11,6 +11,7 @@ mod encrypted_clients;
 mod failover;
 mod faults;
 mod forgery;
+mod gateways;
 mod large;
 mod loss;
 mod pref64;

@@ -30,6 +30,12 @@ impl<'a> Network<'a> {
             let (_, name) = file.split_once('/').expect("a recipe and a file");
             copy_recipe(&lab.scratch, file, name);
         }
+        // Files that a page puts there.
+        let toml = lab.scratch.path().join("sixfold.toml");
+        let text = std::fs::read_to_string(&toml)
+            .expect("the file")
+            .replace("/etc/nat64", &lab.scratch.path().to_string_lossy());
+        std::fs::write(&toml, text).expect("a file");
         let place = lab.scratch.directory("nsd");
         let text = format!(
             "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A {GLOBAL}\nwww A {web}\n"
@@ -133,6 +139,19 @@ fn the_recipe_with_a_prefix_of_the_network_reaches_addresses_that_are_not_global
     let network = Network::start(&lab, address::WEB, &["own-prefix/tayga.conf", "own-prefix/sixfold.toml"]);
     assert_eq!(addresses(&lab, "www.shop.test"), [Lab::embedded(address::WEB)]);
     network.expect_page("http://www.shop.test/by-name");
+}
+
+#[test]
+fn the_recipe_with_explicit_address_mappings_reaches_a_server_at_its_mapped_address() {
+    let Some(lab) = lab(&[]) else { return };
+    let files =
+        ["tayga.conf", "sixfold.toml", "gateway.sh", "mappings"].map(|file| format!("mappings/{file}"));
+    let network = Network::start(&lab, address::WEB, &files.each_ref().map(String::as_str));
+    assert_eq!(addresses(&lab, "www.shop.test"), ["2001:db8:c:46::80"]);
+    network.expect_page("http://www.shop.test/by-name");
+    let status =
+        std::process::Command::new("sh").args(["-n", &recipe("mappings/jool.sh")]).status().expect("sh");
+    assert!(status.success());
 }
 
 #[test]

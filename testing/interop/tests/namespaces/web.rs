@@ -7,31 +7,29 @@ use sixfold_interop::{
 };
 use std::path::{Path, PathBuf};
 
-/// Addresses that the translator gives to clients in the namespace `world`.
-const POOL: &str = "10.64.0.0/24";
-
 /// Text of the page.
 pub const PAGE: &str = "a page of the IPv4-only world";
 
-/// Starts TAYGA, a stateless translator on a TUN device of the gateway, and adds the routes to it.
-fn start_translator(lab: &Lab) -> Process {
-    let place = lab.scratch.directory("tayga");
+/// Starts TAYGA, a stateless translator, for a prefix, on a TUN device of the gateway, and adds the routes to it. Clients get addresses
+/// of 10.`octet`.0.0/24 in the namespace `world`.
+pub fn start_translator(lab: &Lab, device: &str, prefix: &str, octet: u8) -> Process {
+    let place = lab.scratch.directory(&format!("tayga-{device}"));
+    let pool = format!("10.{octet}.0.0/24");
     let configuration =
-        format!("tun-device nat64\nipv4-addr 10.64.0.1\nprefix {}\ndynamic-pool {POOL}\n", address::PREFIX);
-    let file = lab.scratch.write("tayga.conf", &configuration);
+        format!("tun-device {device}\nipv4-addr 10.{octet}.0.1\nprefix {prefix}\ndynamic-pool {pool}\n");
+    let file = lab.scratch.write(&format!("tayga-{device}.conf"), &configuration);
     let argv = ["tayga", "-d", "-c", &file.to_string_lossy()];
     let mut process = lab.gateway.start(&argv, &place.join("log"));
-    process.expect("TAYGA has its device", |_| lab.gateway.run(&["ip", "link", "show", "nat64"]).success);
+    process.expect("TAYGA has its device", |_| lab.gateway.run(&["ip", "link", "show", device]).success);
     lab.gateway.configure(&format!(
-        "link set nat64 up\nroute add {POOL} dev nat64\nroute add {} dev nat64",
-        address::PREFIX
+        "link set {device} up\nroute add {pool} dev {device}\nroute add {prefix} dev {device}"
     ));
     lab.gateway.run_checked(&[
         "sh",
         "-c",
         "echo 1 > /proc/sys/net/ipv4/ip_forward && echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
     ]);
-    lab.world.configure(&format!("route add {POOL} via 198.51.100.1"));
+    lab.world.configure(&format!("route add {pool} via 198.51.100.1"));
     process
 }
 
@@ -72,7 +70,7 @@ impl<'lab> Ipv4OnlySite<'lab> {
         let authority = Authority::of_lab(Program::Nsd, lab);
         let access_log = lab.scratch.path().join("access.log");
         let web = start_web_server(lab, address::WEB, &access_log);
-        let translator = start_translator(lab);
+        let translator = start_translator(lab, "nat64", address::PREFIX, 64);
         Some(Ipv4OnlySite { access_log, _authority: authority, _web: web, _translator: translator })
     }
 
@@ -165,7 +163,7 @@ fn a_server_without_ipv4_reaches_its_forwarder_through_the_nat64() {
         return kit::skip("there is no /dev/net/tun, which TAYGA needs");
     }
     let _authority = Authority::of_lab(Program::Nsd, &lab);
-    let _translator = start_translator(&lab);
+    let _translator = start_translator(&lab, "nat64", address::PREFIX, 64);
     let configuration = format!(
         "[server]\nlisten = [\"[{}]:53\"]\nworkers = 1\nuser = \"nobody\"\nallow = [\"2001:db8:c::/64\"]\n\
          [upstream]\nforwarders = [\"{}\"]\nvia-nat64 = \"{}\"\n[dns64]\nprefixes = [\"{}\"]\n\

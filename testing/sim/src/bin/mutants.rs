@@ -1,9 +1,11 @@
 //! The test of the tests: plants the bugs of `testing/sim/mutants.txt` one at a time in a copy of the workspace, builds it, and
-//! runs the simulator, then the engine's own tests. Writes the results to `docs/mutants.md`.
+//! runs the simulator, then the engine's own tests; or the tests that the list names for a bug that the simulator cannot reach. Writes the
+//! results to `docs/mutants.md`.
 //!
 //! `cargo run -p sixfold-sim --bin mutants -- [--folder DIR] [--only WORD,WORD] [--share N/M] [--resume] [--report]`
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -17,12 +19,19 @@ const FORGED: u64 = 300_000;
 
 /// Worlds of response policy zones.
 const POLICY_WORLDS: u64 = 20_000;
+/// Arguments of `cargo` that build the simulator.
+const SIMULATOR: &str = "build -p sixfold-sim --bin sixfold-sim";
+/// Arguments of `cargo` that run the tests after the simulator.
+const TESTS: &str = "test -p sixfold-engine -p sixfold-wire -p sixfold-pref64";
+
 /// Time after which a program counts as hanging, which also finds the bug.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A bug.
 struct Mutant {
     name: String,
+    /// Arguments of `cargo` for the tests that must fail. None: the simulator, then [`TESTS`].
+    tests: Option<String>,
     /// Changes: a file or folder, the text that it contains once, and the replacement.
     places: Vec<(String, String, String)>,
 }
@@ -67,20 +76,27 @@ fn run_mutants(words: &[String]) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", folders.results.display()))?;
     if !words.iter().any(|word| word == "--report") {
         copy(&folders)?;
-        let sound = build(&folders, "sim") && run_simulator(&folders).is_none();
-        if !sound {
-            return Err("the simulator fails without a mutant; mend that first".to_owned());
-        }
-        for (place, mutant) in mutants.iter().enumerate() {
-            let is_wanted =
-                option("--only").is_none_or(|words| words.split(',').any(|word| mutant.name.contains(word)));
+        let is_wanted = |(place, mutant): &(usize, &Mutant)| {
             let is_done =
                 words.iter().any(|word| word == "--resume") && folders.results.join(&mutant.name).exists();
-            if is_wanted && !is_done && place % of == share {
-                let found = plant(&folders, mutant)?;
-                println!("{}: {found}", mutant.name);
-                write(&folders.results.join(&mutant.name), &found)?;
+            place % of == share
+                && !is_done
+                && option("--only")
+                    .is_none_or(|words| words.split(',').any(|word| mutant.name.contains(word)))
+        };
+        let wanted: Vec<&Mutant> =
+            mutants.iter().enumerate().filter(is_wanted).map(|(_, mutant)| mutant).collect();
+        let checks: BTreeSet<_> = wanted.iter().map(|mutant| mutant.tests.as_deref()).collect();
+        for tests in checks {
+            let found = run_checks(&folders, tests);
+            if found != NOT_FOUND {
+                return Err(format!("without a mutant: {found}; mend that first"));
             }
+        }
+        for mutant in wanted {
+            let found = plant(&folders, mutant)?;
+            println!("{}: {found}", mutant.name);
+            write(&folders.results.join(&mutant.name), &found)?;
         }
     }
     report(&folders, &mutants)
@@ -115,9 +131,13 @@ fn parse_list(text: &str) -> Result<Vec<Mutant>, String> {
             Some(("+ ", new)) => {
                 mutant.and_then(|mutant| mutant.places.last_mut()).ok_or_else(wrong)?.2 = new.to_owned();
             }
+            Some(("$ ", command)) => {
+                let tests = command.strip_prefix("cargo ").filter(|words| words.starts_with("test "));
+                mutant.ok_or_else(wrong)?.tests = Some(tests.ok_or_else(wrong)?.to_owned());
+            }
             _ => {
                 let (name, _) = line.split_once(": ").ok_or_else(wrong)?;
-                mutants.push(Mutant { name: name.to_owned(), places: vec![] });
+                mutants.push(Mutant { name: name.to_owned(), tests: None, places: vec![] });
             }
         }
     }
@@ -180,40 +200,45 @@ fn plant(folders: &Folders, mutant: &Mutant) -> Result<String, String> {
             Err(error) => found = Some(format!("not run: {error}")),
         }
     }
-    let found = found.unwrap_or_else(|| {
-        if !build(folders, "sim") {
-            return "not run: it does not compile".to_owned();
-        }
-        match run_simulator(folders) {
-            Some(found) => format!("simulator: {found}"),
-            None if build(folders, "tests") => match run_tests(folders) {
-                Some(found) => format!("tests of the engine: {found}"),
-                None => "NOT FOUND".to_owned(),
-            },
-            None => "not run: the tests do not compile".to_owned(),
-        }
-    });
+    let found = found.unwrap_or_else(|| run_checks(folders, mutant.tests.as_deref()));
     for (path, before) in sound.iter().rev() {
         write(path, before)?;
     }
     Ok(found)
 }
 
-fn cargo(folders: &Folders, words: &[&str]) -> Command {
+/// The result of checks that all pass.
+const NOT_FOUND: &str = "NOT FOUND";
+
+/// Builds and runs these tests; none: the simulator, then [`TESTS`]. Returns a line that names the first check that fails.
+fn run_checks(folders: &Folders, tests: Option<&str>) -> String {
+    if tests.is_none() {
+        if !build(folders, SIMULATOR) {
+            return "not run: it does not compile".to_owned();
+        }
+        if let Some(found) = run_simulator(folders) {
+            return format!("simulator: {found}");
+        }
+    }
+    let tests = tests.unwrap_or(TESTS);
+    if !build(folders, &format!("{tests} --no-run")) {
+        return "not run: the tests do not compile".to_owned();
+    }
+    run_tests(folders, tests).map_or(NOT_FOUND.to_owned(), |found| format!("tests: {found}"))
+}
+
+/// A command of cargo in the copy, with arguments in one line.
+fn cargo(folders: &Folders, arguments: &str) -> Command {
     let mut command = Command::new("cargo");
-    command.args(words).args(["--quiet", "--locked", "--offline"]).current_dir(&folders.copy);
+    command.args(arguments.split(' ')).args(["--quiet", "--locked", "--offline"]).current_dir(&folders.copy);
     command.env("CARGO_TARGET_DIR", &folders.target).env("CARGO_PROFILE_DEV_DEBUG", "0");
     command.env("RUSTFLAGS", "--cap-lints allow");
     command.stdin(Stdio::null());
     command
 }
 
-fn build(folders: &Folders, what: &str) -> bool {
-    let words: &[&str] = match what {
-        "sim" => &["build", "-p", "sixfold-sim", "--bin", "sixfold-sim"],
-        _ => &["test", "-p", "sixfold-engine", "-p", "sixfold-wire", "-p", "sixfold-pref64", "--no-run"],
-    };
-    cargo(folders, words)
+fn build(folders: &Folders, arguments: &str) -> bool {
+    cargo(folders, arguments)
         .stderr(Stdio::null())
         .stdout(Stdio::null())
         .status()
@@ -294,16 +319,9 @@ fn run_policy_worlds(folders: &Folders) -> Option<String> {
     }
 }
 
-/// Runs the tests of the engine, `wire` and `pref64`. Returns the first that fails.
-fn run_tests(folders: &Folders) -> Option<String> {
-    let command = {
-        let mut command = cargo(
-            folders,
-            &["test", "-p", "sixfold-engine", "-p", "sixfold-wire", "-p", "sixfold-pref64", "--no-fail-fast"],
-        );
-        command.stdin(Stdio::null());
-        command
-    };
+/// Runs tests. Returns the first that fails.
+fn run_tests(folders: &Folders, tests: &str) -> Option<String> {
+    let command = cargo(folders, &format!("{tests} --no-fail-fast"));
     let (is_well, output) = match run_command(command, &folders.target.join("output")) {
         Some(outcome) => outcome,
         None => return Some("they do not end".to_owned()),
@@ -329,7 +347,8 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
          `cargo run -p sixfold-sim --bin mutants` plants each of these bugs in a copy of the workspace and builds it in the development profile.\n\
          `testing/sim/mutants.txt` says what is wrong with each, and where. The program runs {SEEDS} worlds of {QUERIES} client queries, up to the first\n\
          broken invariant ([the simulator](simulation.md#what-is-checked)), then spoofing with {FORGED} forged replies of each attacker, then {POLICY_WORLDS} worlds of policy\n\
-         zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. The program writes this page.\n\n\
+         zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. For a bug out of the simulator's reach, as in the overload\n\
+         controller, the list names tests, which run instead. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
          | bug | found by |\n| --- | --- |\n",
         mutants.len(),
@@ -347,6 +366,16 @@ fn report(folders: &Folders, mutants: &[Mutant]) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bug_may_name_the_tests_that_find_it_and_nothing_but_tests() {
+        let entry = |command| format!("much: too much\n$ {command}\n@ server\n- 1\n+ 2\n");
+        let mutants = parse_list(&entry("cargo test -p sixfold-datapath --lib overload")).unwrap();
+        assert_eq!(mutants[0].tests.as_deref(), Some("test -p sixfold-datapath --lib overload"));
+        for command in ["cargo build", "rm -r /"] {
+            assert!(parse_list(&entry(command)).is_err_and(|error| error.contains("line 2")), "{command}");
+        }
+    }
 
     #[test]
     fn the_text_of_every_mutant_stands_once_where_it_is_looked_for() {

@@ -1,0 +1,10 @@
+//! The tests of this crate from outside, in one program: it is linked once.
+
+mod arithmetic;
+mod canonical;
+mod denial;
+mod examples;
+mod groups;
+mod signature;
+mod text;
+mod validation;

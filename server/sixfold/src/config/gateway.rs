@@ -1,0 +1,130 @@
+//! Checks of `[[dns64.gateway]]` and `[dns64.health]`, and what the engine and the monitor get of them.
+
+use super::keys::{Dns64, Gateway};
+use super::report::{Fault, Problems};
+use engine::Span;
+use engine::dns64::gateways::{GatewayTable, Gateways, Spread, TablePrefix};
+use gateways::HealthSettings;
+use pref64::Pref64;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Checks the gateways, and gives their prefixes the suffix that the prefixes in use have.
+pub fn finish(dns64: &mut Dns64, problems: &Problems, warnings: &mut Vec<String>) {
+    let health = &mut dns64.health;
+    if !problems.is_set("dns64.health.timeout") {
+        health.timeout = health.timeout.min(health.interval);
+    }
+    if health.timeout > health.interval {
+        let help =
+            "write a `timeout` that is at most the `interval`: a probe is over before the next one starts";
+        let fault = Fault::new("`dns64.health.timeout` is longer than `interval`", help);
+        problems.add(&problems.place("dns64.health.timeout"), fault);
+    }
+    let mut gateways = std::mem::take(&mut dns64.gateways);
+    for (number, gateway) in gateways.iter_mut().enumerate() {
+        let Some(prefix) = gateway.prefix else { continue };
+        let place = problems.place(&format!("dns64.gateway[{number}].prefix"));
+        match all_prefixes(dns64).find(|used| is_same(used, &prefix)).copied() {
+            Some(used) => gateway.prefix = Some(used),
+            None => {
+                let what = format!("the prefix {prefix} of this gateway is used nowhere");
+                let help = "name one of `dns64.prefixes`, or of the `prefixes` of a [[dns64.rule]]";
+                problems.add(&place, Fault::new(what, help));
+            }
+        }
+        if dns64.gateways.iter().filter_map(|other| other.prefix).any(|other| is_same(&other, &prefix)) {
+            let what = format!("the prefix {prefix} has two gateways");
+            problems.add(&place, Fault::new(what, "put all probes of a prefix into one [[dns64.gateway]]"));
+        }
+        dns64.gateways.push(gateway.clone());
+        if dns64.spread != Spread::Client && problems.is_set(&format!("dns64.gateway[{number}].weight")) {
+            warnings.push(format!(
+                "the `weight` of the gateway of {prefix} has no effect: weights are for `dns64.spread = \"client\"`"
+            ));
+        }
+    }
+    check_weights(dns64, problems);
+}
+
+/// Reports lists of prefixes in which each one only serves when no other is up.
+fn check_weights(dns64: &Dns64, problems: &Problems) {
+    let weight = |prefix: &Pref64| gateway_of(dns64, prefix).map_or(1, |gateway| gateway.weight);
+    let has_none = |list: &[Pref64]| !list.is_empty() && list.iter().all(|prefix| weight(prefix) == 0);
+    let rules = dns64.rules.iter().enumerate();
+    let of_rule = rules.filter(|(_, rule)| rule.prefixes.len() > 1 && has_none(&rule.prefixes));
+    let lists =
+        has_none(&dns64.prefixes).then(|| ("dns64.prefixes".to_owned(), "`dns64.prefixes`".to_owned()));
+    let rules = of_rule.map(|(number, _)| (format!("dns64.rule[{number}].prefixes"), "the rule".to_owned()));
+    for (key, list) in lists.into_iter().chain(rules) {
+        let what = format!("the gateways of all prefixes of {list} have the weight 0");
+        let help =
+            "0 is for prefixes that serve when no other is up: give one of them a weight of at least 1";
+        problems.add(&problems.place(&key), Fault::new(what, help));
+    }
+}
+
+/// The prefixes in use: the general ones, then those of rules.
+fn all_prefixes(dns64: &Dns64) -> impl Iterator<Item = &Pref64> {
+    dns64.prefixes.iter().chain(dns64.rules.iter().flat_map(|rule| &rule.prefixes))
+}
+
+fn gateway_of<'g>(dns64: &'g Dns64, prefix: &Pref64) -> Option<&'g Gateway> {
+    dns64.gateways.iter().find(|gateway| gateway.prefix.is_some_and(|other| is_same(&other, prefix)))
+}
+
+/// True if two prefixes are the same network. The suffix belongs to `[dns64]`.
+fn is_same(one: &Pref64, other: &Pref64) -> bool {
+    (one.address(), one.length()) == (other.address(), other.length())
+}
+
+impl Dns64 {
+    /// True if the configuration tells of gateways, or of a choice among prefixes.
+    pub fn has_gateways(&self) -> bool {
+        self.spread != Spread::All || !self.gateways.is_empty()
+    }
+
+    /// The gateways for the engine, before anything is known of their states; none if the configuration does not tell of gateways.
+    pub(super) fn gateways(&self) -> Option<Gateways> {
+        self.has_gateways().then(|| Gateways::new(self.gateway_table(), Arc::new([])))
+    }
+
+    /// The prefixes with their weights. Those of gateways come before those that only rules have: the first 64 are counted.
+    pub fn gateway_table(&self) -> Arc<GatewayTable> {
+        let of = |prefix: &Pref64| {
+            let gateway = gateway_of(self, prefix);
+            let is_probed = gateway.is_some_and(|gateway| !gateway.probes.is_empty());
+            TablePrefix { prefix: *prefix, weight: gateway.map_or(1, |gateway| gateway.weight), is_probed }
+        };
+        let general = self.prefixes.iter().map(of).collect();
+        let own = self.gateways.iter().filter_map(|gateway| gateway.prefix.as_ref());
+        let others = own.chain(self.rules.iter().flat_map(|rule| &rule.prefixes)).map(of).collect();
+        let ttl = self.health.answer_ttl.as_millis().div_ceil(1000).min(u128::from(u32::MAX)) as u32;
+        Arc::new(GatewayTable::new((self.spread, self.health.all_down, ttl), general, others))
+    }
+
+    /// The gateways that are probed.
+    pub fn probed_gateways(&self) -> Vec<gateways::Gateway> {
+        let probed = self.gateways.iter().filter(|gateway| !gateway.probes.is_empty());
+        let of = |gateway: &Gateway| {
+            Some(gateways::Gateway { prefix: gateway.prefix?, probes: gateway.probes.clone() })
+        };
+        probed.filter_map(of).collect()
+    }
+
+    /// Settings of the probes.
+    pub fn health_settings(&self) -> HealthSettings {
+        let span = |duration: Duration| Span::from(duration);
+        let health = &self.health;
+        HealthSettings {
+            interval: span(health.interval),
+            timeout: span(health.timeout),
+            fall: health.fall,
+            rise: health.rise,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "gateway_tests.rs"]
+mod tests;

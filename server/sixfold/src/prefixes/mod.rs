@@ -1,0 +1,46 @@
+//! The prefixes in use: the states of their gateways, and what operators do with them. A thread of its own (`prober.rs`) probes the gateways,
+//! and gives each change of a state to the workers; `sockets.rs` has its sockets, `state.rs` the states with their lock, `report.rs` what
+//! operators see.
+
+mod prober;
+pub mod report;
+mod sockets;
+mod state;
+
+pub use sockets::Echo;
+pub use state::{Answers, HandedPrefix, Prefixes};
+
+use crate::config::Config;
+use crate::observers::WorkerEngine;
+use datapath::Shared;
+use datapath::remedy::with_remedy;
+use gateways::Probe;
+use std::sync::Arc;
+
+/// Starts the thread that probes the gateways, and gives the workers the states.
+///
+/// # Errors
+///
+/// The text for the operator: the system starts no more threads.
+pub fn start(
+    prefixes: Arc<Prefixes>,
+    workers: Arc<Shared<WorkerEngine>>,
+    echo: Option<Echo>,
+) -> Result<(), String> {
+    let prober = prober::Prober::new(prefixes, workers, echo);
+    let thread = std::thread::Builder::new().name("gateways".into()).spawn(move || prober.run());
+    thread
+        .map(drop)
+        .map_err(|error| format!("cannot start the thread of the gateways: {}", with_remedy(&error)))
+}
+
+/// Opens the socket for ICMP probes, if the configuration has some, while the process may still have the right to a raw one.
+pub fn open_echo(config: &Config) -> Option<Echo> {
+    let mut probes = config.dns64.gateways.iter().flat_map(|gateway| &gateway.probes);
+    if !probes.any(|probe| matches!(probe, Probe::Icmp(_))) {
+        return None;
+    }
+    let warn =
+        |error: std::io::Error| tracing::warn!(event = "probes_impossible", "{}", prober::impossible(&error));
+    Echo::open_at_start().map_err(warn).ok()
+}

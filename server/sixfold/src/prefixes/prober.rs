@@ -1,0 +1,231 @@
+//! The thread of the gateways: it waits for outcomes of probes and for the time, starts the probes that are due, and gives the workers the
+//! states when they change. It does no work for clients, and the workers do none for it but to take a state.
+
+use super::sockets::{Connection, Echo, Fault};
+use super::state::Prefixes;
+use crate::observers::WorkerEngine;
+use datapath::Shared;
+use engine::{Instant, Span};
+use gateways::{Change, Destination, Failure, Liveness, Monitor, Round, RoundId};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::io;
+use std::net::Ipv6Addr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+/// Wait before a worker whose mailbox was full is told again.
+const RETRY: Span = Span::from_millis(10);
+
+/// The thread's state.
+pub struct Prober {
+    prefixes: Arc<Prefixes>,
+    workers: Arc<Shared<WorkerEngine>>,
+    echo: Option<Echo>,
+    connections: Vec<(Place, Connection)>,
+    echoes: Vec<(Place, Ipv6Addr, u64)>,
+    /// Number of the last echo request.
+    number: u64,
+    /// Version of the states that each worker has.
+    told: Vec<u64>,
+    /// True while probes cannot be carried out on this machine, which is logged once.
+    is_faulty: bool,
+}
+
+/// A probe: its round, and its place among the destinations of the round.
+#[derive(Clone, Copy)]
+struct Place {
+    round: RoundId,
+    place: usize,
+}
+
+/// The sockets that are ready.
+struct Ready {
+    connections: Vec<bool>,
+    has_replies: bool,
+}
+
+impl Prober {
+    /// Everything is ready to run. `echo`: a socket that was opened with more privileges than the thread has.
+    pub fn new(prefixes: Arc<Prefixes>, workers: Arc<Shared<WorkerEngine>>, echo: Option<Echo>) -> Prober {
+        let told = vec![prefixes.lock().monitor.version(); workers.workers()];
+        Prober {
+            prefixes,
+            workers,
+            echo,
+            connections: Vec::new(),
+            echoes: Vec::new(),
+            number: 0,
+            told,
+            is_faulty: false,
+        }
+    }
+
+    /// Runs until the process ends.
+    pub fn run(mut self) {
+        let mut has_told_all = true;
+        loop {
+            let ready = self.wait(has_told_all);
+            has_told_all = self.turn(&ready);
+        }
+    }
+
+    /// Waits until something is to be done.
+    fn wait(&self, has_told_all: bool) -> Ready {
+        let next = self.prefixes.lock().monitor.next().map(|next| next - datapath::now());
+        let span = match has_told_all {
+            true => next,
+            false => Some(next.map_or(RETRY, |next| next.min(RETRY))),
+        };
+        let timeout = span.map(|span| Timespec {
+            tv_sec: (span.0 / 1_000_000_000) as i64,
+            tv_nsec: (span.0 % 1_000_000_000) as i64,
+        });
+        let mut polled = vec![PollFd::new(&self.prefixes.wake, PollFlags::IN)];
+        for (_, connection) in &self.connections {
+            polled.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::OUT));
+        }
+        if let Some(echo) = &self.echo {
+            polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
+        }
+        // Interrupted, or for lack of memory: the time decides, and the sockets are asked again.
+        let _ = poll(&mut polled, timeout.as_ref());
+        let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
+        let mut octets = [0; 8];
+        let _ = rustix::io::read(&self.prefixes.wake, &mut octets);
+        Ready {
+            connections: polled[1..=self.connections.len()].iter().map(is_ready).collect(),
+            has_replies: polled.get(1 + self.connections.len()).is_some_and(is_ready),
+        }
+    }
+
+    /// Handles the outcomes and the time. True if all workers have the states of now.
+    fn turn(&mut self, ready: &Ready) -> bool {
+        let now = datapath::now();
+        let prefixes = Arc::clone(&self.prefixes);
+        let mut state = prefixes.lock();
+        let monitor = &mut state.monitor;
+        // Outcomes that are here come before the timeouts: this thread may be late.
+        self.take_outcomes(ready, monitor, now);
+        monitor.expire(now);
+        while let Some(round) = monitor.take_due(now) {
+            self.start(&round, monitor, now);
+        }
+        self.connections.retain(|(place, _)| monitor.is_running(place.round));
+        self.echoes.retain(|(place, ..)| monitor.is_running(place.round));
+        let changes: Vec<Change> = std::iter::from_fn(|| monitor.take_change()).collect();
+        let version = monitor.version();
+        let news = self.told.iter().any(|&told| told != version).then(|| state.gateways(now));
+        drop(state);
+        changes.iter().for_each(log);
+        let Some(gateways) = news else { return true };
+        for (worker, told) in self.told.iter_mut().enumerate() {
+            let gateways = gateways.clone();
+            let tell = move |machine: &mut WorkerEngine, _| machine.set_gateways(gateways);
+            if *told != version && self.workers.mailbox(worker).submit(tell).is_ok() {
+                *told = version;
+            }
+        }
+        self.told.iter().all(|&told| told == version)
+    }
+
+    /// Takes the outcomes of the probes whose sockets are ready.
+    fn take_outcomes(&mut self, ready: &Ready, monitor: &mut Monitor, now: Instant) {
+        let mut waiting = Vec::new();
+        for (number, (probe, connection)) in std::mem::take(&mut self.connections).into_iter().enumerate() {
+            if !ready.connections.get(number).is_some_and(|&is_ready| is_ready) {
+                waiting.push((probe, connection));
+                continue;
+            }
+            match connection.outcome() {
+                Ok(()) => monitor.answered(probe.round, now),
+                Err(fault) => self.note(fault, probe, monitor, now),
+            }
+        }
+        self.connections = waiting;
+        let Some(echo) = self.echo.as_ref().filter(|_| ready.has_replies) else { return };
+        while let Some((from, number)) = echo.receive() {
+            let is_this = |(_, to, asked): &&(Place, Ipv6Addr, u64)| (*to, *asked) == (from, number);
+            if let Some((probe, ..)) = self.echoes.iter().find(is_this) {
+                monitor.answered(probe.round, now);
+            }
+        }
+    }
+
+    /// Sends the probes of a round.
+    fn start(&mut self, round: &Round, monitor: &mut Monitor, now: Instant) {
+        for (place, destination) in round.destinations.iter().enumerate() {
+            let probe = Place { round: round.id, place };
+            let started = match *destination {
+                Destination::Tcp(address, port) => Connection::start(address, port)
+                    .map(|connection| self.connections.push((probe, connection))),
+                Destination::Icmp(address) => self.send_echo(probe, address),
+            };
+            match started {
+                Ok(()) => self.is_faulty = false,
+                Err(fault) => self.note(fault, probe, monitor, now),
+            }
+        }
+        // If none could be sent for a reason of this machine, the round says nothing.
+        let is_sent = |probe: &Place| probe.round == round.id;
+        let sent = self.connections.iter().map(|(probe, _)| probe);
+        if !sent.chain(self.echoes.iter().map(|(probe, ..)| probe)).any(is_sent) {
+            monitor.abandon(round.id);
+        }
+    }
+
+    /// Sends an echo request. A reload may be the first to ask for one, so the socket is opened when it is needed.
+    fn send_echo(&mut self, probe: Place, address: Ipv6Addr) -> Result<(), Fault> {
+        if self.echo.is_none() {
+            self.echo = Some(Echo::open().map_err(Fault::Local)?);
+        }
+        let Some(echo) = &self.echo else { return Ok(()) };
+        self.number += 1;
+        echo.send(address, self.number)?;
+        self.echoes.push((probe, address, self.number));
+        Ok(())
+    }
+
+    /// Notes a probe that has failed, or that this machine could not carry out.
+    fn note(&mut self, fault: Fault, probe: Place, monitor: &mut Monitor, now: Instant) {
+        match fault {
+            Fault::Failed(failure) => monitor.failed(probe.round, probe.place, failure, now),
+            Fault::Local(error) => {
+                if !std::mem::replace(&mut self.is_faulty, true) {
+                    tracing::warn!(event = "probes_impossible", "{}", impossible(&error));
+                }
+            }
+        }
+    }
+}
+
+/// The warning that probes cannot be carried out.
+pub fn impossible(error: &io::Error) -> String {
+    let remedy = match error.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM | libc::EPROTONOSUPPORT) => {
+            "for ICMP, let the group of the server send echo requests (sysctl net.ipv4.ping_group_range), or probe over TCP"
+                .to_owned()
+        }
+        _ => datapath::remedy::remedy(error).to_owned(),
+    };
+    format!("gateways cannot be probed: {error}; their states stay as they are; {remedy}")
+}
+
+/// Logs a change of a gateway's state.
+fn log(change: &Change) {
+    let prefix = change.prefix.to_string();
+    match change.to {
+        Liveness::Down => {
+            let failure = change.failure.unwrap_or(Failure::TimedOut);
+            let reason = failure.code();
+            tracing::warn!(
+                event = "gateway_down",
+                prefix,
+                reason,
+                "the gateway of {prefix} is down: {failure}; new answers do not have the prefix while another one is up"
+            );
+        }
+        Liveness::Up | Liveness::Unprobed => {
+            tracing::info!(event = "gateway_up", prefix, "the gateway of {prefix} is up");
+        }
+    }
+}
