@@ -9,7 +9,7 @@ impl Algorithm {
     pub const RSAMD5: Algorithm = Algorithm(1);
     /// RSA with SHA-1 (RFC 3110).
     pub const RSASHA1: Algorithm = Algorithm(5);
-    /// The same for zones with NSEC3 (RFC 5155 section 2).
+    /// RSA with SHA-1, for zones with NSEC3 (RFC 5155 section 2).
     pub const RSASHA1_NSEC3: Algorithm = Algorithm(7);
     /// RSA with SHA-256 (RFC 5702).
     pub const RSASHA256: Algorithm = Algorithm(8);
@@ -43,7 +43,7 @@ impl Algorithms {
         Algorithm::ED25519,
     ]);
 
-    /// The same with RSASHA1 and RSASHA1-NSEC3-SHA1.
+    /// The current algorithms, RSASHA1 and RSASHA1-NSEC3-SHA1.
     pub const ALL: Algorithms =
         Algorithms(Self::CURRENT.0 | Self::of(&[Algorithm::RSASHA1, Algorithm::RSASHA1_NSEC3]).0);
 

@@ -26,7 +26,7 @@ pub struct NsecSpans<'a> {
     spans: [Option<Span<'a>>; PROOFS],
 }
 
-/// What the absence of a type at a name rests on.
+/// Ground on which the absence of a type at a name rests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absence<'a> {
     /// The types at the name itself.

@@ -68,7 +68,7 @@ pub struct Encloser {
     pub is_opt_out: bool,
 }
 
-/// What is known of a name.
+/// Knowledge of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place<'a> {
     /// The name exists with these types, which may be none.
