@@ -259,7 +259,8 @@ mod tests {
                 heavy_hitters.decay();
             }
         }
-        assert_eq!(heavy_hitters.counts.capacity(), capacity);
+        // Removed entries count as taken until the table is cleaned, so the capacity may be below that of the start.
+        assert!(heavy_hitters.counts.capacity() <= capacity);
         heavy_hitters.clear();
         assert!(heavy_hitters.is_empty() && !heavy_hitters.has_several());
     }
