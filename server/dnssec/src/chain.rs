@@ -28,8 +28,11 @@ pub enum Known<'a> {
     Secure(ZoneKeys<'a>),
     /// The zone needs no signatures.
     Insecure(Insecure),
-    /// The chain to the zone is broken.
+    /// The chain to the zone is broken: it has DS records or anchors, and no keys that they vouch for.
     Bogus(Bogus),
+    /// There is no reply to a question for DS records of this name that can be trusted, so it is open whether a zone begins here. What the
+    /// zone above has signed is verified nevertheless; nothing else at the name and below it can be trusted.
+    Unproven(Bogus),
 }
 
 /// Zones that are known now. An entry must be gone when the proofs that made it are.
@@ -85,12 +88,15 @@ pub fn closest<'z>(
         ClosestAnchor::Negative => return Closest::Insecure(Insecure::NegativeAnchor),
         ClosestAnchor::Positive(labels) => labels,
     };
-    for apex in (anchor..=labels(name.as_wire())).rev().filter_map(|count| name.suffix(count)) {
+    for count in (anchor..=labels(name.as_wire())).rev() {
+        let Some(apex) = name.suffix(count) else { continue };
         match zones.get(apex.as_wire()) {
-            Known::Unknown | Known::NoCut => {}
             Known::Secure(keys) => return Closest::Secure(SecureZone { apex, keys }),
             Known::Insecure(reason) => return Closest::Insecure(reason),
             Known::Bogus(reason) => return Closest::Bogus(reason),
+            // A zone with anchors begins here, whatever is said about it.
+            Known::Unproven(reason) if count == anchor => return Closest::Bogus(reason),
+            Known::Unknown | Known::NoCut | Known::Unproven(_) => {}
         }
     }
     Closest::Ask(name.suffix(anchor).unwrap_or(LowerName::ROOT))
@@ -123,9 +129,10 @@ pub fn plan<'z>(set: &Rrset<'_>, zones: &'z impl Zones, anchors: &Anchors<'_>, n
     match closest(zones, anchors, &target, now) {
         Closest::Secure(zone) if has_signer(&zone) => Plan::Verify(zone),
         Closest::Secure(zone) => match next_cut(set, &zone.apex, &target, zones) {
-            Some(question) => Plan::Ask(question),
-            None if set.signatures().next().is_some() => Plan::Bogus(Bogus::Signer),
-            None => Plan::Bogus(Bogus::SignatureMissing),
+            Ok(Some(question)) => Plan::Ask(question),
+            Ok(None) if set.signatures().next().is_some() => Plan::Bogus(Bogus::Signer),
+            Ok(None) => Plan::Bogus(Bogus::SignatureMissing),
+            Err(reason) => Plan::Bogus(reason),
         },
         Closest::Insecure(reason) => Plan::Insecure(reason),
         Closest::Bogus(reason) => Plan::Bogus(reason),
@@ -135,25 +142,48 @@ pub fn plan<'z>(set: &Rrset<'_>, zones: &'z impl Zones, anchors: &Anchors<'_>, n
 
 /// Question for the zone between a secure one and a name that may have signed an RRset, or may be unsigned. A signer between both is asked
 /// for at once, without a walk over the labels above it.
-fn next_cut(set: &Rrset<'_>, apex: &LowerName, target: &LowerName, zones: &impl Zones) -> Option<Question> {
+///
+/// # Errors
+///
+/// Those of [`unknown_cut`].
+fn next_cut(
+    set: &Rrset<'_>,
+    apex: &LowerName,
+    target: &LowerName,
+    zones: &impl Zones,
+) -> Result<Option<Question>, Bogus> {
     let is_between =
         |name: &[u8]| is_below(name, apex.as_wire()) && wire::is_at_or_below(target.as_wire(), name);
     let signers = set.signatures().filter_map(|signature| LowerName::from_wire(signature.rrsig.signer));
     let unknown = signers
         .filter(|signer| is_between(signer.as_wire()) && zones.get(signer.as_wire()) == Known::Unknown);
     // Of several signers the highest, so that the order of records does not matter.
-    unknown
-        .min_by_key(|signer| signer.as_wire().len())
-        .map(Question::Delegation)
-        .or_else(|| unknown_cut(apex, target, zones))
+    match unknown.min_by_key(|signer| signer.as_wire().len()) {
+        Some(signer) => Ok(Some(Question::Delegation(signer))),
+        None => unknown_cut(apex, target, zones),
+    }
 }
 
 /// First name below a secure zone, on the way to another name, of which it is not known whether it is the apex of a zone. `None`: there is
 /// no zone in between, so the name belongs to the secure zone.
-pub fn unknown_cut(apex: &LowerName, target: &LowerName, zones: &impl Zones) -> Option<Question> {
+///
+/// # Errors
+///
+/// The reason why it cannot be found out: a name on the way is [`Known::Unproven`].
+pub fn unknown_cut(
+    apex: &LowerName,
+    target: &LowerName,
+    zones: &impl Zones,
+) -> Result<Option<Question>, Bogus> {
     let below = labels(apex.as_wire()) + 1..=labels(target.as_wire());
-    let mut names = below.filter_map(|count| target.suffix(count));
-    names.find(|name| zones.get(name.as_wire()) == Known::Unknown).map(Question::Delegation)
+    for name in below.filter_map(|count| target.suffix(count)) {
+        match zones.get(name.as_wire()) {
+            Known::Unknown => return Ok(Some(Question::Delegation(name))),
+            Known::Unproven(reason) => return Err(reason),
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Keys that may vouch for the DNSKEY RRset of a zone, or the reason why none does.
@@ -170,7 +200,8 @@ pub enum Entry<'a> {
 /// Keys of a DNSKEY RRset that DS records name. `ds` has the RDATA of a verified DS RRset.
 ///
 /// Without a DS record whose algorithms are both supported, the zone is insecure (RFC 4035 section 5.2, RFC 6840 section 5.2). A record
-/// that is malformed, but of a supported algorithm, is not unsupported, so the chain is broken then.
+/// that is malformed, but of a supported algorithm, is not unsupported, so the chain is broken then. It is broken without any record, too:
+/// that a zone has none is for a denial to prove.
 pub fn entry_by_ds<'a, 'k>(
     ds: impl Iterator<Item = &'a [u8]> + Clone,
     keys: &Rrset<'_>,
@@ -188,7 +219,7 @@ pub fn entry_by_ds<'a, 'k>(
                 && rdata.get(2).is_none_or(|number| supported.contains(Algorithm(*number)))
         };
         let has_digest = parsed.clone().any(|ds| ds.digest_type.length().is_some());
-        return match ds.clone().any(is_broken) {
+        return match ds.clone().next().is_none() || ds.clone().any(is_broken) {
             true => Entry::Bogus(Bogus::KeyMissing),
             false if has_digest => Entry::Insecure(Insecure::Algorithm),
             false => Entry::Insecure(Insecure::Digest),

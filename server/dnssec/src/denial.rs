@@ -38,6 +38,17 @@ impl NoData<'_> {
     pub fn denies_name(&self) -> bool {
         self.types.is_some_and(|types| types.contains(NXNAME))
     }
+
+    /// Consequence for a name below the apex, if DS records were denied with the response code NOERROR (RFC 4035 section 5.2, RFC 6840
+    /// section 4.4, RFC 5155 section 8.9).
+    pub fn cut(&self) -> Cut {
+        match self.types {
+            _ if self.strength != Strength::Full => Cut::Unknown(self.strength),
+            Some(types) if types.contains(NXNAME) => Cut::NoName,
+            Some(types) if types.contains(Type::NS) => Cut::Unsigned,
+            _ => Cut::None,
+        }
+    }
 }
 
 /// Consequence of a denial of DS records.
@@ -204,22 +215,6 @@ impl<'a> Denials<'a> {
             return Ok(strength);
         }
         self.nsec3.no_closer(name, labels, hashing)?.map(strength).ok_or(Bogus::Denial)
-    }
-
-    /// Consequence of a reply without DS records for a name below the apex, with the response code NOERROR (RFC 4035 section 5.2, RFC 6840
-    /// section 4.4, RFC 5155 section 8.9).
-    ///
-    /// # Errors
-    ///
-    /// As those of [`Denials::no_name`].
-    pub fn cut<D: Digests>(&self, name: &LowerName, hashing: &mut Hashing<'_, D>) -> Result<Cut, Bogus> {
-        let proof = self.no_data(name, Type::DS, hashing)?;
-        Ok(match proof.types {
-            _ if proof.strength != Strength::Full => Cut::Unknown(proof.strength),
-            Some(types) if types.contains(NXNAME) => Cut::NoName,
-            Some(types) if types.contains(Type::NS) => Cut::Unsigned,
-            _ => Cut::None,
-        })
     }
 }
 

@@ -94,8 +94,8 @@ impl<'a> Nsec3Spans<'a> {
         Nsec3Spans { zone, parameters: None, spans: [None; PROOFS] }
     }
 
-    /// Adds a verified record. It is left out if the owner is not a hash directly below the apex (CVE-2026-10723), or if algorithm or flags
-    /// are unknown (RFC 5155 section 8.2).
+    /// Adds a verified record. It is left out if the owner is not a hash directly below the apex (CVE-2026-10723), or if its algorithm (RFC
+    /// 5155 section 8.1) or its flags (section 8.2) are unknown.
     ///
     /// # Errors
     ///

@@ -74,7 +74,7 @@ pub enum Delegation<'a> {
     NoCut,
     /// The name does not exist, so nothing below it is the apex of a zone either (RFC 8020).
     NoName,
-    /// The reply cannot be trusted.
+    /// The reply cannot be trusted, so the name becomes known as [`Unproven`](crate::chain::Known::Unproven).
     Bogus(Bogus),
 }
 
@@ -109,7 +109,7 @@ pub enum State {
 pub enum Next<'b> {
     /// A signature is to be verified; then [`Validation::verified`] is called.
     Verify(SignatureJob<'b>),
-    /// A zone is to be found first; then the step is done again. If that fails, the zone becomes known as bogus.
+    /// A zone is to be found first; then the step is done again. If that fails, it becomes known that it did.
     Ask(Question),
     /// The end.
     Done(Verdict),
@@ -122,12 +122,14 @@ pub struct Validation {
     /// Verification under way: the place of the RRset, and the labels of the zone.
     pending: Option<(u8, u8)>,
     verification: Verification,
+    /// Consequence of a denial of DS records, which the verdict has proven: hashes are computed and paid for once.
+    cut: Option<Cut>,
 }
 
 impl Default for Validation {
     fn default() -> Validation {
         let verification = Verification::default();
-        Validation { states: [State::Unchecked; RRSETS], pending: None, verification }
+        Validation { states: [State::Unchecked; RRSETS], pending: None, verification, cut: None }
     }
 }
 
@@ -154,7 +156,9 @@ impl Validation {
             return next;
         }
         let mut judge = Judge::of(&self.states, groups, context);
-        match (judge.judge(), judge.question) {
+        let (judged, question, cut) = (judge.judge(), judge.question, judge.cut);
+        self.cut = cut;
+        match (judged, question) {
             (Ok(verdict), _) => Next::Done(verdict),
             (Err(_), Some(question)) => Next::Ask(question),
             (Err(reason), None) => bogus(reason),
@@ -175,12 +179,7 @@ impl Validation {
     }
 
     /// Consequence for the name that was asked about, if the question was for DS records, after the verdict.
-    pub fn delegation<'b, D: Digests, Z: Zones>(
-        &self,
-        groups: &Groups<'b>,
-        verdict: &Verdict,
-        context: &mut Context<'_, D, Z>,
-    ) -> Delegation<'b> {
+    pub fn delegation<'b>(&self, groups: &Groups<'b>, verdict: &Verdict) -> Delegation<'b> {
         let name = LowerName::of(&groups.message().question_name());
         match verdict.status {
             Status::Bogus(reason) => return Delegation::Bogus(reason),
@@ -201,19 +200,13 @@ impl Validation {
         if verdict.outcome == Outcome::NoName {
             return Delegation::NoName;
         }
-        let mut judge = Judge::of(&self.states, groups, context);
-        let parent = responsible(&name, Type::DS);
-        let zone = match closest(judge.context.zones, &judge.context.anchors, &parent, judge.context.now) {
-            Closest::Secure(zone) => zone.apex,
-            _ => return Delegation::Bogus(Bogus::Denial),
-        };
-        match judge.denials(zone).and_then(|denials| denials.cut(&name, &mut judge.hashing())) {
-            Ok(Cut::Unsigned) => Delegation::Insecure(Insecure::Delegation),
-            Ok(Cut::Unknown(Strength::Iterations)) => Delegation::Insecure(Insecure::Iterations),
-            Ok(Cut::Unknown(_)) => Delegation::Insecure(Insecure::OptOut),
-            Ok(Cut::None) => Delegation::NoCut,
-            Ok(Cut::NoName) => Delegation::NoName,
-            Err(reason) => Delegation::Bogus(reason),
+        match self.cut {
+            Some(Cut::Unsigned) => Delegation::Insecure(Insecure::Delegation),
+            Some(Cut::Unknown(Strength::Iterations)) => Delegation::Insecure(Insecure::Iterations),
+            Some(Cut::Unknown(_)) => Delegation::Insecure(Insecure::OptOut),
+            Some(Cut::None) => Delegation::NoCut,
+            Some(Cut::NoName) => Delegation::NoName,
+            None => Delegation::Bogus(Bogus::Denial),
         }
     }
 
@@ -314,11 +307,13 @@ struct Judge<'j, 'b, 'c, D, Z> {
     insecure: Option<Insecure>,
     /// Question whose answer may replace the proof that is missing.
     question: Option<Question>,
+    /// Consequence of a denial of DS records.
+    cut: Option<Cut>,
 }
 
 impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
     fn of(states: &'j [State; RRSETS], groups: &'j Groups<'b>, context: &'j mut Context<'c, D, Z>) -> Self {
-        Judge { states, groups, context, used: 0, insecure: None, question: None }
+        Judge { states, groups, context, used: 0, insecure: None, question: None, cut: None }
     }
 
     fn judge(&mut self) -> Result<Verdict, Bogus> {
@@ -468,7 +463,7 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
         match self.prove(name, rtype, zone, is_missing) {
             // The name may belong to a zone below, which needs no proofs.
             Err(Bogus::Denial) => {
-                self.question = unknown_cut(&zone, &target, self.context.zones);
+                self.question = unknown_cut(&zone, &target, self.context.zones)?;
                 Err(Bogus::Denial)
             }
             result => result,
@@ -487,6 +482,9 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
             (denials.no_name(name, &mut self.hashing())?, Outcome::NoName)
         } else {
             let proof = denials.no_data(name, rtype, &mut self.hashing())?;
+            if rtype == Type::DS {
+                self.cut = Some(proof.cut());
+            }
             (proof.strength, if proof.denies_name() { Outcome::NoName } else { Outcome::NoData })
         };
         self.weigh(strength);

@@ -2,9 +2,11 @@
 
 mod arithmetic;
 mod canonical;
+mod chain;
 mod denial;
 mod examples;
 mod groups;
 mod signature;
 mod text;
 mod validation;
+mod world;

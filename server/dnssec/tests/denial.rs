@@ -67,7 +67,7 @@ fn proof(zone: &str, records: &[Line], asked: &str, claim: Claim) -> Result<Stri
                 format!("{:?}{}", proof.strength, if proof.denies_name() { " NoName" } else { "" })
             }
             Claim::NoCloser(labels) => format!("{:?}", denials.no_closer(&asked, labels, hashing)?),
-            Claim::Cut => format!("{:?}", denials.cut(&asked, hashing)?),
+            Claim::Cut => format!("{:?}", denials.no_data(&asked, Type::DS, hashing)?.cut()),
         })
     })
 }
@@ -284,7 +284,8 @@ fn an_nsec_record_that_was_made_by_a_wildcard_proves_nothing() {
             Denials::of(&groups, name("example"), |_| Some(Proven { is_expanded, ..PROVEN })).unwrap();
         let (message, resolution) = (&mut MessageBudget::new(), &mut Budget::new());
         let mut hashing = Hashing { digests: &AwsLc, iterations: 50, message, resolution };
-        assert_eq!(denials.cut(&name("b.example"), &mut hashing), expected);
+        let proof = denials.no_data(&name("b.example"), Type::DS, &mut hashing);
+        assert_eq!(proof.map(|proof| proof.cut()), expected);
     }
 }
 
@@ -406,7 +407,9 @@ fn iterations_above_the_limits_are_insecure_or_refused_without_a_hash() {
         let no_closer =
             with("example", &many, &NoDigest, |denials, hashing| denials.no_closer(&asked, 2, hashing));
         assert_eq!(no_closer, expected, "{iterations}");
-        let cut = with("example", &many, &NoDigest, |denials, hashing| denials.cut(&asked, hashing));
+        let cut = with("example", &many, &NoDigest, |denials, hashing| {
+            denials.no_data(&asked, Type::DS, hashing).map(|proof| proof.cut())
+        });
         assert_eq!(cut, expected.map(Cut::Unknown), "{iterations}");
     }
 }
