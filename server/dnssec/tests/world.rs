@@ -15,7 +15,7 @@ use wire::Message;
 pub const NOW: u32 = 1_700_000_000;
 pub const NXDOMAIN: u8 = 3;
 
-/// What is known of a zone.
+/// Knowledge of a zone.
 #[derive(Clone, Debug)]
 pub enum Entered {
     NoCut,
