@@ -191,6 +191,9 @@ fn a_prefix_drains_and_its_drain_survives_a_reload() {
     }
     let wrong = server.ctl(&["prefix", "drain", "2001:db8::/33"]);
     assert_eq!(wrong.status.code(), Some(2), "wrong usage");
+    let wrong = server.ctl(&["prefix", "undrain", LOCAL, "--over", "10m"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("sixfold: `--over` is for `drain`"));
     assert_eq!(server.process.log().matches("drains: it leaves").count(), 1);
 }
 
