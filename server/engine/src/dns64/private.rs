@@ -1,9 +1,9 @@
-//! Private addresses in the replies of upstreams (`filter.private-addresses`): a public name that leads into the network of the client makes
-//! its browser a tool of a stranger (DNS rebinding).
+//! Private addresses in the replies of upstreams (`filter.private-addresses`): a public name that leads into the network of the client
+//! makes its browser a tool of a stranger (DNS rebinding).
 //!
 //! An address counts in A and AAAA records, and in the hints of HTTPS and SVCB records (RFC 9460 section 7.3). An IPv6 address under a
-//! prefix of DNS64 leads where the IPv4 address in it leads, so that one is judged. An address with a mapping, of either family, is one that
-//! the operator has told of, and exempt.
+//! prefix of DNS64 leads where the IPv4 address in it leads, so that one is judged. An address with a mapping, of either family, is one
+//! that the operator has told of, and exempt.
 
 use crate::base::name_table::NameTable;
 use crate::base::network::Network;
