@@ -199,7 +199,7 @@ pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applica
     }
 }
 
-/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed.
+/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed. An address with a mapping has none.
 #[inline(never)]
 pub fn longest_ttl(
     message: &Message<'_>,
@@ -215,11 +215,12 @@ pub fn longest_ttl(
             Some(_) => gateways.is_probed(prefixes, in_use),
         }
     };
-    let has_probed = match rules.is_empty() {
+    let has_probed = match rules.is_empty() && dns64.mappings.is_none() {
         true => is_probed(None),
         false => {
-            let addresses = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
-            addresses.filter_map(|record| record.address4()).any(|address| is_probed(rules.decide(address)))
+            let records = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+            let mut addresses = records.filter_map(|record| record.address4());
+            addresses.any(|address| dns64.mapped(address).is_none() && is_probed(rules.decide(address)))
         }
     };
     if has_probed { gateways.table().answer_ttl_secs } else { u32::MAX }
