@@ -105,7 +105,7 @@ pub const SECTIONS: &[Section] = &[
         introduction: "",
         families: &[
             Family::of("sixfold_synthesized_total", "counter",
-                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `aaaa_error`; `aaaa_timeout`",
+                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `dead` all addresses; `aaaa_error`; `aaaa_timeout`",
                 "Answers with synthesized AAAA records.", ""),
             Family::of("sixfold_not_synthesized_total", "counter",
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \

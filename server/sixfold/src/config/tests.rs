@@ -3,6 +3,7 @@
 
 use super::load::parse;
 use super::*;
+use engine::dns64::rules::RealAaaa;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse};
 use pref64::Pref64;
@@ -423,9 +424,10 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
     assert_eq!(rules[0].names[0].wire(), b"\x06legacy\x07example\x00");
     assert!(rules[0].prefixes.is_empty() && rules[0].clients.is_empty() && rules[0].ipv4.is_empty());
     assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
-    assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].ignores_real), (2, 1, false));
+    assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].real_aaaa), (2, 1, RealAaaa::Prefer));
     assert_eq!(shown(&rules[2].prefixes), ["2001:db8:64::/96"]);
-    assert!(rules[2].ignores_real && rules[2].suppresses_a && !rules[1].suppresses_a);
+    assert!(rules[2].suppresses_a && !rules[1].suppresses_a);
+    assert_eq!(rules[2].real_aaaa, RealAaaa::Ignore);
     assert_eq!(read(&config.to_toml()), config);
     assert_eq!(config.settings().dns64.rules.list().len(), 3);
     let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
