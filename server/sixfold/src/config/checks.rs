@@ -285,7 +285,7 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
             empty.push(number + 1);
         }
         if rule.real_aaaa != RealAaaa::Prefer && !rule.ipv4.is_empty() {
-            let what = "a rule with `ipv4` cannot ignore AAAA records";
+            let what = "a rule with `ipv4` cannot ignore or verify AAAA records";
             let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&problems.place(&format!("{slot}.real-aaaa")), Fault::new(what, help));
         }

@@ -383,7 +383,7 @@ repeated! {
         "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
         /// Treatment of real AAAA records:
         "real-aaaa" real_aaaa: RealAaaa = RealAaaa::Prefer,
-            Words(&[("prefer", RealAaaa::Prefer), ("ignore", RealAaaa::Ignore)]);
+            Words(&[("prefer", RealAaaa::Prefer), ("ignore", RealAaaa::Ignore), ("verify", RealAaaa::Verify)]);
         /// Queries for A records of clients with synthesis:
         "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
     }

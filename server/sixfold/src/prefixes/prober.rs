@@ -3,6 +3,7 @@
 
 use super::sockets::{Connection, Echo, Fault};
 use super::state::Prefixes;
+use super::trials::{self, AddressTrials};
 use crate::observers::WorkerEngine;
 use datapath::Shared;
 use engine::{Instant, Span};
@@ -29,6 +30,8 @@ pub struct Prober {
     told: Vec<u64>,
     /// True while probes cannot be carried out on this machine, which is logged once.
     is_faulty: bool,
+    /// Trials of real addresses, while a rule verifies some.
+    trials: Option<AddressTrials>,
 }
 
 /// A probe: its round, and its place among the destinations of the round.
@@ -57,12 +60,14 @@ impl Prober {
             number: 0,
             told,
             is_faulty: false,
+            trials: None,
         }
     }
 
     /// Runs until the process ends.
     pub fn run(mut self) {
-        let mut has_told_all = true;
+        // The first turn begins with what the configuration asks for.
+        let mut has_told_all = self.turn(&Ready { connections: Vec::new(), has_replies: false });
         loop {
             let ready = self.wait(has_told_all);
             has_told_all = self.turn(&ready);
@@ -71,7 +76,9 @@ impl Prober {
 
     /// Waits until something is to be done.
     fn wait(&self, has_told_all: bool) -> Ready {
-        let next = self.prefixes.lock().monitor.next().map(|next| next - datapath::now());
+        let trials = self.trials.as_ref().map(AddressTrials::next);
+        let next = self.prefixes.lock().monitor.next().into_iter().chain(trials).min();
+        let next = next.map(|next| next - datapath::now());
         let span = match has_told_all {
             true => next,
             false => Some(next.map_or(RETRY, |next| next.min(RETRY))),
@@ -87,6 +94,10 @@ impl Prober {
         if let Some(echo) = &self.echo {
             polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
         }
+        // Its outcomes are asked for in each turn.
+        if let Some(trials) = &self.trials {
+            polled.push(PollFd::from_borrowed_fd(trials.as_fd(), PollFlags::IN));
+        }
         // Interrupted, or for lack of memory: the time decides, and the sockets are asked again.
         let _ = poll(&mut polled, timeout.as_ref());
         let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
@@ -94,7 +105,7 @@ impl Prober {
         let _ = rustix::io::read(&self.prefixes.wake, &mut octets);
         Ready {
             connections: polled[1..=self.connections.len()].iter().map(is_ready).collect(),
-            has_replies: polled.get(1 + self.connections.len()).is_some_and(is_ready),
+            has_replies: self.echo.is_some() && polled.get(1 + self.connections.len()).is_some_and(is_ready),
         }
     }
 
@@ -115,8 +126,10 @@ impl Prober {
         let changes: Vec<Change> = std::iter::from_fn(|| monitor.take_change()).collect();
         let version = monitor.version();
         let news = self.told.iter().any(|&told| told != version).then(|| state.gateways(now));
+        let verifies = state.verifies;
         drop(state);
         changes.iter().for_each(log);
+        self.try_addresses(verifies, now);
         let Some(gateways) = news else { return true };
         for (worker, told) in self.told.iter_mut().enumerate() {
             let gateways = gateways.clone();
@@ -126,6 +139,23 @@ impl Prober {
             }
         }
         self.told.iter().all(|&told| told == version)
+    }
+
+    /// Goes on with the trials of real addresses, if a rule verifies some.
+    fn try_addresses(&mut self, verifies: bool, now: Instant) {
+        if !verifies {
+            self.trials = None;
+            return;
+        }
+        if self.trials.is_none() {
+            match AddressTrials::new(self.workers.workers()) {
+                Ok(trials) => self.trials = Some(trials),
+                Err(error) => trials::warn_impossible(&mut self.is_faulty, Some(&error)),
+            }
+        }
+        if let Some(trials) = &mut self.trials {
+            trials.turn(now, &self.prefixes, &self.workers);
+        }
     }
 
     /// Takes the outcomes of the probes whose sockets are ready.
