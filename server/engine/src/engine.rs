@@ -22,6 +22,7 @@ use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::{COUNTED_PREFIXES, Counters};
 use crate::dns64::gateways::{Gateways, Spread};
+use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
 use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
@@ -52,6 +53,8 @@ pub(crate) struct Resolver {
     pub(crate) key: HashKey,
     /// The entries of packet caches.
     pub(crate) packet_cache: PacketCacheSource,
+    /// Addresses of real AAAA records that are to be tried.
+    pub(crate) untried: Untried,
 }
 
 impl Engine {
@@ -74,6 +77,7 @@ impl Engine {
             answer_memo: AnswerMemo::new(),
             key,
             packet_cache: PacketCacheSource::new(&settings),
+            untried: Untried::default(),
             settings,
         };
         Engine { resolver, counters: Counters::default() }
@@ -123,6 +127,16 @@ impl Engine {
             self.resolver.cache.check_again();
             self.end_packet_cache_entries();
         }
+    }
+
+    /// Uses these verdicts about real addresses from now on. No entry of a cache depends on them: answers under a rule are made anew.
+    pub fn set_verdicts(&mut self, verdicts: Arc<Verdicts>) {
+        self.resolver.settings.dns64.verdicts = Some(verdicts);
+    }
+
+    /// Returns the addresses that are to be tried, of queries since the last call.
+    pub fn take_untried(&mut self) -> Untried {
+        core::mem::take(&mut self.resolver.untried)
     }
 
     /// Answers with each prefix whose answers are counted.
