@@ -142,7 +142,7 @@ impl Checks {
 
     /// Runs tests. Returns the first that fails.
     fn run_tests(&self, bug: usize, tests: &str) -> Option<String> {
-        let mut command = self.cargo(&format!("{tests} --no-fail-fast"));
+        let mut command = self.cargo(tests);
         // Switches are in no layer.
         command.args(["--", "--skip", "layers::"]);
         let Some((is_well, output)) = self.output(command, bug) else {
