@@ -182,11 +182,13 @@ impl Dns64 {
         self.mappings.as_ref().and_then(|mappings| find_mapped(mappings, address))
     }
 
-    /// The IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it.
+    /// The IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it. If prefixes overlap,
+    /// the longest one decides, as for reverse names.
     pub fn embedded(&self, address: [u8; 16]) -> Option<[u8; 4]> {
-        let mut general = self.prefixes.iter().chain([&pref64::WELL_KNOWN]);
-        let prefix = general.find(|prefix| prefix.contains(address));
-        prefix.or_else(|| self.rules.prefix_of(address))?.extract(address)
+        let general = self.prefixes.iter().chain([&pref64::WELL_KNOWN]);
+        let all = general.filter(|prefix| prefix.contains(address));
+        let all = all.chain(self.rules.longest_prefix_of(address, 128));
+        all.max_by_key(|prefix| prefix.length())?.extract(address)
     }
 
     /// True if an AAAA record with this address counts as absent: the address is in an excluded network, or under a prefix of a
