@@ -1,6 +1,7 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
+use crate::gateways::GatewayConfig;
 use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
@@ -25,6 +26,8 @@ pub struct Config {
     pub prefixes: Vec<Prefix>,
     /// Prefix for names under `legacy.test`, instead of the others.
     pub legacy: Option<Prefix>,
+    /// Gateways behind the prefixes, and the choice among them; none: each answer has all prefixes.
+    pub gateways: Option<GatewayConfig>,
     /// Real AAAA records of names under `ignore.test` are ignored.
     pub ignores: bool,
     /// IPv4 addresses of 45.0.0.0/8 are not embedded.
@@ -122,6 +125,7 @@ impl Config {
         Config {
             prefixes: vec![],
             legacy: None,
+            gateways: None,
             ignores: false,
             leaves_out: false,
             v6_only: false,
@@ -196,7 +200,7 @@ impl Config {
                 }
                 2 => other.queries = *rng.choose(&[0, 1, 50]),
                 3 => other.own = Owned::draw(rng),
-                _ => other.prefixes = vec![Prefix::draw(rng, 5)],
+                _ => (other.prefixes, other.gateways) = (vec![Prefix::draw(rng, 5)], None),
             }
         }
         other
@@ -208,7 +212,8 @@ impl Config {
         self.own.prepare(ground_truth, &prefixes, self.reverse);
     }
 
-    fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
+    /// All prefixes: the general ones, and that of the rule.
+    pub fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
         self.prefixes.iter().chain(&self.legacy)
     }
 

@@ -418,7 +418,7 @@ impl CopiedEntry<'_> {
         if params.edns.is_some() {
             len += append_opt(&mut frame[end..], params, rcode, entry.ede());
         }
-        Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
+        Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()), ede_text: 0 }
     }
 
     /// Moves the addresses of a synthesis under the prefix of the client, in the answer section up to `end`.
