@@ -88,7 +88,7 @@ impl Shown {
         });
         let mut networks: Vec<_> = networks.into_iter().collect();
         networks.sort_unstable_by_key(|&(network, counted)| (Reverse(counted.answers), network));
-        let past = |first| Duration::from_nanos((datapath::now() - first).0);
+        let past = |first: engine::Instant| Duration::from_nanos((datapath::now() - first).0);
         Shown {
             hidden: all - names.len(),
             names,
