@@ -7,7 +7,8 @@ use crate::config::{
 use crate::explain::Request;
 use crate::needs::By;
 use crate::version;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use convert::Dialect;
 use pref64::Pref64;
 use std::net::{IpAddr, SocketAddr};
@@ -366,7 +367,7 @@ impl Cli {
     /// Reads the command line. Help and version go to standard output, with exit status 0; wrong usage is an error on
     /// standard error, with exit status 2.
     pub fn read() -> Cli {
-        Cli::try_parse().unwrap_or_else(|error| {
+        Cli::try_parse().and_then(Cli::checked).unwrap_or_else(|error| {
             if !error.use_stderr() {
                 error.exit();
             }
@@ -379,6 +380,18 @@ impl Cli {
             }
             std::process::exit(2)
         })
+    }
+
+    /// Refuses an option that its command does not have, as far as the definitions above do not.
+    fn checked(self) -> Result<Cli, clap::Error> {
+        use PrefixAction::Undrain;
+        let Command::Ctl(Ctl { command: CtlCommand::Prefix(prefix), .. }) = &self.command else {
+            return Ok(self);
+        };
+        let PrefixCommand { action: Undrain, over: Some(_), .. } = prefix else { return Ok(self) };
+        let text =
+            "`--over` is for `drain`: a prefix that drains no more is in new answers at once; leave it out";
+        Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 }
 

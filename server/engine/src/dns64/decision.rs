@@ -151,16 +151,17 @@ pub(crate) fn first_stage(
     //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
     //= RFC 9460 section 4.2.1: requirement 50
     //= RFC 8482 section 4.1: requirement 53; ANY is not AAAA.
-    if message.qclass() != Class::IN {
-        return (Stage::Direct, None);
+    if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
+        let may_be_suppressed = dns64.rules.may_suppress_a() && message.qtype() == Type::A;
+        let stage = match may_be_suppressed && message.qclass() == Class::IN {
+            true => stage_of_a(dns64, client, message, query_flags),
+            false => Stage::Direct,
+        };
+        return (stage, None);
     }
-    match message.qtype() {
-        Type::AAAA => match no_dns64(dns64, client, query_flags) {
-            Some(reason) => (Stage::Direct, Some(reason)),
-            None => (Stage::Aaaa, None),
-        },
-        Type::A if dns64.rules.may_suppress_a() => (stage_of_a(dns64, client, message, query_flags), None),
-        _ => (Stage::Direct, None),
+    match no_dns64(dns64, client, query_flags) {
+        Some(reason) => (Stage::Direct, Some(reason)),
+        None => (Stage::Aaaa, None),
     }
 }
 

@@ -135,27 +135,22 @@ pub fn decide_addresses<'d, 'a>(
         if !seen.is_new(address) {
             continue;
         }
-        if let Some(mapped) = dns64.mapped(address) {
-            let has_room = counts.records < dns64.max_records;
-            let fate = if has_room { Embedding::Mapped(mapped) } else { Embedding::BeyondMax };
-            counts.count(fate);
-            if each(&AddressDecision { owner: record.owner, address, rule: None, prefix: None, fate })
-                .is_break()
-            {
-                return counts;
-            }
-            continue;
-        }
+        let mapped = dns64.mapped(address);
         //= RFC 6147 section 5: requirement 1
         //= RFC 6147 section 5.1.7: requirement 14
-        let rule = rules.decide(address);
-        let List { prefixes, in_use } = list(dns64, rules, rule);
+        let rule = if mapped.is_none() { rules.decide(address) } else { None };
+        let List { prefixes, in_use } =
+            if mapped.is_none() { list(dns64, rules, rule) } else { List { prefixes: &[], in_use: 0 } };
         counts.unavailable += u64::from(in_use == 0 && !prefixes.is_empty());
         // Count an address without prefixes once.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
             let fate = match prefix {
-                None => Embedding::NoPrefix,
+                None => match mapped {
+                    None => Embedding::NoPrefix,
+                    Some(_) if counts.records == dns64.max_records => Embedding::BeyondMax,
+                    Some(mapped) => Embedding::Mapped(mapped),
+                },
                 // The reason does not matter to an answer; see `reason`.
                 Some(_) if in_use >> (place % LISTED) & 1 == 0 => Embedding::Unused(Unused::Other),
                 Some(prefix) => match embedding(dns64, prefix, address) {
@@ -164,7 +159,9 @@ pub fn decide_addresses<'d, 'a>(
                 },
             };
             counts.count(fate);
-            if let (Some(gateways), Some(prefix), Embedding::Embedded) = (&dns64.gateways, prefix, fate) {
+            if let Some(gateways) = &dns64.gateways
+                && let (Some(prefix), Embedding::Embedded) = (prefix, fate)
+            {
                 // The numbers of the general prefixes are their places.
                 counts.prefixes |=
                     if rule.is_none() { 1 << (place % LISTED) } else { gateways.counted(prefix) };
@@ -202,7 +199,7 @@ pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applica
     }
 }
 
-/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed.
+/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed. An address with a mapping has none.
 #[inline(never)]
 pub fn longest_ttl(
     message: &Message<'_>,
@@ -218,11 +215,12 @@ pub fn longest_ttl(
             Some(_) => gateways.is_probed(prefixes, in_use),
         }
     };
-    let has_probed = match rules.is_empty() {
+    let has_probed = match rules.is_empty() && dns64.mappings.is_none() {
         true => is_probed(None),
         false => {
-            let addresses = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
-            addresses.filter_map(|record| record.address4()).any(|address| is_probed(rules.decide(address)))
+            let records = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+            let mut addresses = records.filter_map(|record| record.address4());
+            addresses.any(|address| dns64.mapped(address).is_none() && is_probed(rules.decide(address)))
         }
     };
     if has_probed { gateways.table().answer_ttl_secs } else { u32::MAX }

@@ -245,7 +245,7 @@ impl LocalAnswer<'_> {
             ZoneData::Loopback6 => {
                 response.record(Section::Answer, owner, Type::AAAA, ttl, &Ipv6Addr::LOCALHOST.octets());
             }
-            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 5).
+            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 4).
             ZoneData::ResolverInfo => {
                 response.record(Section::Answer, owner, Type::RESINFO, ARPA_TTL, b"\x05dns64");
             }

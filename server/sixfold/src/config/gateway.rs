@@ -51,11 +51,12 @@ pub fn finish(dns64: &mut Dns64, problems: &Problems, warnings: &mut Vec<String>
 fn check_weights(dns64: &Dns64, problems: &Problems) {
     let weight = |prefix: &Pref64| gateway_of(dns64, prefix).map_or(1, |gateway| gateway.weight);
     let has_none = |list: &[Pref64]| !list.is_empty() && list.iter().all(|prefix| weight(prefix) == 0);
-    let rules = dns64.rules.iter().enumerate();
-    let of_rule = rules.filter(|(_, rule)| rule.prefixes.len() > 1 && has_none(&rule.prefixes));
-    let lists =
-        has_none(&dns64.prefixes).then(|| ("dns64.prefixes".to_owned(), "`dns64.prefixes`".to_owned()));
-    let rules = of_rule.map(|(number, _)| (format!("dns64.rule[{number}].prefixes"), "the rule".to_owned()));
+    let lists = has_none(&dns64.prefixes).then(|| ("dns64.prefixes".to_owned(), "`dns64.prefixes`"));
+    let rules = dns64.rules.iter().enumerate().filter_map(|(number, rule)| {
+        let key = format!("dns64.rule[{number}].prefixes");
+        let has_list = problems.is_set(&key) && rule.prefixes.len() > 1;
+        (has_list && has_none(&rule.prefixes)).then_some((key, "the rule"))
+    });
     for (key, list) in lists.into_iter().chain(rules) {
         let what = format!("the gateways of all prefixes of {list} have the weight 0");
         let help =

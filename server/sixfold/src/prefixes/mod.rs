@@ -15,6 +15,7 @@ use crate::observers::WorkerEngine;
 use datapath::Shared;
 use datapath::remedy::with_remedy;
 use gateways::Probe;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Starts the thread that probes the gateways, and gives the workers the states.
@@ -35,12 +36,13 @@ pub fn start(
 }
 
 /// Opens the socket for ICMP probes, if the configuration has some, while the process may still have the right to a raw one.
-pub fn open_echo(config: &Config) -> Option<Echo> {
+/// `of_predecessor`: the raw socket of the process before this one.
+pub fn open_echo(config: &Config, of_predecessor: Option<OwnedFd>) -> Option<Echo> {
     let mut probes = config.dns64.gateways.iter().flat_map(|gateway| &gateway.probes);
     if !probes.any(|probe| matches!(probe, Probe::Icmp(_))) {
         return None;
     }
     let warn =
         |error: std::io::Error| tracing::warn!(event = "probes_impossible", "{}", prober::impossible(&error));
-    Echo::open_at_start().map_err(warn).ok()
+    Echo::open_at_start(of_predecessor).map_err(warn).ok()
 }

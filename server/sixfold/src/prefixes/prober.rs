@@ -22,13 +22,12 @@ pub struct Prober {
     workers: Arc<Shared<WorkerEngine>>,
     echo: Option<Echo>,
     connections: Vec<(Place, Connection)>,
+    /// Echo requests without an answer: address and number.
     echoes: Vec<(Place, Ipv6Addr, u64)>,
-    /// Number of the last echo request.
-    number: u64,
     /// Version of the states that each worker has.
     told: Vec<u64>,
-    /// True while probes cannot be carried out on this machine, which is logged once.
-    is_faulty: bool,
+    /// True for each protocol whose probes this machine cannot carry out now, which is logged once.
+    is_faulty: [bool; PROTOCOLS],
 }
 
 /// A probe: its round, and its place among the destinations of the round.
@@ -38,10 +37,15 @@ struct Place {
     place: usize,
 }
 
+/// Protocols of probes, as places in `is_faulty`.
+const PROTOCOLS: usize = 2;
+const TCP: usize = 0;
+const ICMP: usize = 1;
+
 /// The sockets that are ready.
 struct Ready {
     connections: Vec<bool>,
-    has_replies: bool,
+    has_answers: bool,
 }
 
 impl Prober {
@@ -54,9 +58,8 @@ impl Prober {
             echo,
             connections: Vec::new(),
             echoes: Vec::new(),
-            number: 0,
             told,
-            is_faulty: false,
+            is_faulty: [false; PROTOCOLS],
         }
     }
 
@@ -84,7 +87,8 @@ impl Prober {
         for (_, connection) in &self.connections {
             polled.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::OUT));
         }
-        if let Some(echo) = &self.echo {
+        // A successor has the same socket, so it is read only while an answer is waited for.
+        if let Some(echo) = self.echo.as_ref().filter(|_| !self.echoes.is_empty()) {
             polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
         }
         // Interrupted, or for lack of memory: the time decides, and the sockets are asked again.
@@ -94,7 +98,7 @@ impl Prober {
         let _ = rustix::io::read(&self.prefixes.wake, &mut octets);
         Ready {
             connections: polled[1..=self.connections.len()].iter().map(is_ready).collect(),
-            has_replies: polled.get(1 + self.connections.len()).is_some_and(is_ready),
+            has_answers: polled.get(1 + self.connections.len()).is_some_and(is_ready),
         }
     }
 
@@ -138,15 +142,17 @@ impl Prober {
             }
             match connection.outcome() {
                 Ok(()) => monitor.answered(probe.round, now),
-                Err(fault) => self.note(fault, probe, monitor, now),
+                Err(fault) => self.note(fault, TCP, probe, monitor, now),
             }
         }
         self.connections = waiting;
-        let Some(echo) = self.echo.as_ref().filter(|_| ready.has_replies) else { return };
-        while let Some((from, number)) = echo.receive() {
-            let is_this = |(_, to, asked): &&(Place, Ipv6Addr, u64)| (*to, *asked) == (from, number);
-            if let Some((probe, ..)) = self.echoes.iter().find(is_this) {
-                monitor.answered(probe.round, now);
+        let Some(echo) = self.echo.as_ref().filter(|_| ready.has_answers) else { return };
+        while let Some(answer) = echo.receive() {
+            let is_answered = |(_, to, number): &&(Place, Ipv6Addr, u64)| answer.is_to(*to, *number);
+            match (self.echoes.iter().find(is_answered), answer.outcome) {
+                (Some((probe, ..)), Ok(())) => monitor.answered(probe.round, now),
+                (Some((probe, ..)), Err(failure)) => monitor.failed(probe.round, probe.place, failure, now),
+                (None, _) => {}
             }
         }
     }
@@ -155,14 +161,16 @@ impl Prober {
     fn start(&mut self, round: &Round, monitor: &mut Monitor, now: Instant) {
         for (place, destination) in round.destinations.iter().enumerate() {
             let probe = Place { round: round.id, place };
-            let started = match *destination {
-                Destination::Tcp(address, port) => Connection::start(address, port)
-                    .map(|connection| self.connections.push((probe, connection))),
-                Destination::Icmp(address) => self.send_echo(probe, address),
+            let (protocol, started) = match *destination {
+                Destination::Tcp(address, port) => {
+                    let started = Connection::start(address, port);
+                    (TCP, started.map(|connection| self.connections.push((probe, connection))))
+                }
+                Destination::Icmp(address) => (ICMP, self.send_echo(probe, address)),
             };
             match started {
-                Ok(()) => self.is_faulty = false,
-                Err(fault) => self.note(fault, probe, monitor, now),
+                Ok(()) => self.is_faulty[protocol] = false,
+                Err(fault) => self.note(fault, protocol, probe, monitor, now),
             }
         }
         // If none could be sent for a reason of this machine, the round says nothing.
@@ -178,19 +186,18 @@ impl Prober {
         if self.echo.is_none() {
             self.echo = Some(Echo::open().map_err(Fault::Local)?);
         }
-        let Some(echo) = &self.echo else { return Ok(()) };
-        self.number += 1;
-        echo.send(address, self.number)?;
-        self.echoes.push((probe, address, self.number));
+        let Some(echo) = &mut self.echo else { return Ok(()) };
+        let number = echo.send(address)?;
+        self.echoes.push((probe, address, number));
         Ok(())
     }
 
     /// Notes a probe that has failed, or that this machine could not carry out.
-    fn note(&mut self, fault: Fault, probe: Place, monitor: &mut Monitor, now: Instant) {
+    fn note(&mut self, fault: Fault, protocol: usize, probe: Place, monitor: &mut Monitor, now: Instant) {
         match fault {
             Fault::Failed(failure) => monitor.failed(probe.round, probe.place, failure, now),
             Fault::Local(error) => {
-                if !std::mem::replace(&mut self.is_faulty, true) {
+                if !std::mem::replace(&mut self.is_faulty[protocol], true) {
                     tracing::warn!(event = "probes_impossible", "{}", impossible(&error));
                 }
             }

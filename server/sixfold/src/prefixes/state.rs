@@ -171,6 +171,18 @@ impl Prefixes {
         Ok(is_new)
     }
 
+    /// Stops the probes: another process sends them from now on. States stay.
+    pub fn pause_probes(&self) {
+        self.lock().monitor.pause();
+        self.wake();
+    }
+
+    /// Sends probes again.
+    pub fn resume_probes(&self) {
+        self.lock().monitor.resume(datapath::now());
+        self.wake();
+    }
+
     /// What a successor has to know.
     pub fn handover(&self) -> Vec<HandedPrefix> {
         let state = self.lock();
