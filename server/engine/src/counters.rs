@@ -68,6 +68,8 @@ counters! {
     SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
     /// Synthesized because a rule ignores real AAAA records.
     SynthesizedIgnored = "synthesized_total" {"reason": "ignored"};
+    /// Synthesized because the addresses of all AAAA records are dead.
+    SynthesizedDead = "synthesized_total" {"reason": "dead"};
     /// Synthesized although the AAAA lookup failed with an RCODE.
     SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
     /// Synthesized although the AAAA lookup timed out.

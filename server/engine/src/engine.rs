@@ -22,6 +22,7 @@ use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::{COUNTED_PREFIXES, Counters};
 use crate::dns64::gateways::{Gateways, Spread};
+use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
 use crate::needs::{Needs, NeedsReport, SharedNeeds};
 use crate::packet_cache::source::PacketCacheSource;
@@ -55,6 +56,8 @@ pub(crate) struct Resolver {
     pub(crate) packet_cache: PacketCacheSource,
     /// What still needs DNS64, if that is counted.
     pub(crate) needs: Option<Box<Needs>>,
+    /// Addresses of real AAAA records that are to be tried.
+    pub(crate) untried: Untried,
 }
 
 impl Engine {
@@ -78,6 +81,7 @@ impl Engine {
             key,
             packet_cache: PacketCacheSource::new(&settings),
             needs: counted_needs(None, settings.needs.as_ref()),
+            untried: Untried::default(),
             settings,
         };
         Engine { resolver, counters: Counters::default() }
@@ -128,6 +132,16 @@ impl Engine {
             self.resolver.cache.check_again();
             self.end_packet_cache_entries();
         }
+    }
+
+    /// Uses these verdicts about real addresses from now on. No entry of a cache depends on them: answers under a rule are made anew.
+    pub fn set_verdicts(&mut self, verdicts: Arc<Verdicts>) {
+        self.resolver.settings.dns64.verdicts = Some(verdicts);
+    }
+
+    /// Returns the addresses that are to be tried, of queries since the last call.
+    pub fn take_untried(&mut self) -> Untried {
+        core::mem::take(&mut self.resolver.untried)
     }
 
     /// Answers with each prefix whose answers are counted.

@@ -105,7 +105,7 @@ pub const SECTIONS: &[Section] = &[
         introduction: "",
         families: &[
             Family::of("sixfold_synthesized_total", "counter",
-                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `aaaa_error`; `aaaa_timeout`",
+                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `dead` all addresses; `aaaa_error`; `aaaa_timeout`",
                 "Answers with synthesized AAAA records.", ""),
             Family::of("sixfold_not_synthesized_total", "counter",
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \
@@ -134,6 +134,10 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_prefix_answers_total", "counter",
                 "`prefix`", "Answers with synthesized addresses under the prefix.",
                 "Counted with `dns64.spread`, with a `[[dns64.gateway]]`, or while a prefix drains; absent otherwise."),
+            Family::of("sixfold_address_trials_total", "counter",
+                "`result`: `alive` a connection was established; `dead` none; `impossible` this machine has no route or no socket; `dropped` for \
+                 lack of room", "Trials of addresses in real AAAA records, for rules with `real-aaaa = \"verify\"`.",
+                "See [dead AAAA records](../how-to/dead-aaaa.md)."),
             Family::of("sixfold_bogus_checks_total", "counter",
                 "", "AAAA queries that failed without a reason and were repeated with CD.", "See [DNSSEC](../explanation/dnssec.md)."),
             Family::of("sixfold_extended_errors_total", "counter",

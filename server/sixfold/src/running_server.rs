@@ -290,7 +290,10 @@ impl ServerHandle {
             settings.iter_mut().for_each(|settings| settings.allow = new.allowed_networks());
         }
         let prefixes = self.prefixes.prepare(&new);
-        settings.iter_mut().for_each(|settings| settings.dns64.gateways.clone_from(&prefixes.gateways));
+        for settings in &mut settings {
+            settings.dns64.gateways.clone_from(&prefixes.gateways);
+            settings.dns64.verdicts.clone_from(&prefixes.verdicts);
+        }
         let applied = match self.apply(&new, settings) {
             Ok(applied) => applied,
             Err(error) => {

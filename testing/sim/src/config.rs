@@ -7,7 +7,7 @@ use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
     Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
@@ -322,6 +322,7 @@ impl Config {
             // There are at most three rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
             gateways: None,
+            verdicts: None,
         }
     }
 
@@ -336,7 +337,7 @@ impl Config {
         }
         if self.ignores {
             let prefixes = self.prefixes.iter().map(Prefix::to_engine).collect();
-            rules.push(Rule { names: zone(2), prefixes, ignores_real: true, ..Rule::default() });
+            rules.push(Rule { names: zone(2), prefixes, real_aaaa: RealAaaa::Ignore, ..Rule::default() });
         }
         rules
     }
@@ -377,6 +378,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             arpa: Arpa::default(),
             rules: Arc::default(),
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -274,6 +274,7 @@ pub fn settings(workload: Workload) -> Settings {
             arpa: Arpa::default(),
             rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -4,6 +4,7 @@ use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
 use crate::dns64::gateways::Gateways;
 use crate::dns64::rules::Rules;
+use crate::dns64::verdicts::Verdicts;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
 use pref64::mapping::Mappings;
@@ -170,6 +171,8 @@ pub struct Dns64 {
     pub rules: Arc<Rules>,
     /// Gateways behind the prefixes. None: nobody knows of them, and an answer has all prefixes of its list.
     pub gateways: Option<Gateways>,
+    /// Verdicts about real addresses, for rules that verify them. None: nobody tries any.
+    pub verdicts: Option<Arc<Verdicts>>,
 }
 
 impl Dns64 {

@@ -23,6 +23,8 @@ pub enum Stage {
     A,
     /// The AAAA reply again: no address of the A lookup may be embedded, so the answer to the client is the negative AAAA reply.
     NegativeAaaa,
+    /// The AAAA reply again: its addresses are dead, but the A lookup has none, so they are the answer.
+    DeadAaaa,
     /// The AAAA reply to a query with CD, without validation: it shows if an earlier SERVFAIL meant bogus data.
     AaaaWithCd,
 }
@@ -33,7 +35,7 @@ impl Stage {
     pub fn qtype(self) -> Option<Type> {
         match self {
             Stage::Direct | Stage::SuppressedA => None,
-            Stage::Aaaa | Stage::NegativeAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
+            Stage::Aaaa | Stage::NegativeAaaa | Stage::DeadAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
             Stage::A => Some(Type::A),
         }
     }
@@ -55,6 +57,8 @@ pub enum Cause {
     Excluded,
     /// A rule ignores the AAAA records.
     Ignored,
+    /// A rule verifies the AAAA records, and all addresses are dead.
+    Dead,
     /// The AAAA lookup failed with an RCODE.
     Error,
     /// The AAAA lookup had no reply in time.

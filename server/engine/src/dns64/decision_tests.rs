@@ -231,6 +231,7 @@ pub(crate) fn configuration() -> Dns64 {
         arpa: Arpa::default(),
         rules: Default::default(),
         gateways: None,
+        verdicts: None,
     }
 }
 

@@ -44,8 +44,8 @@ pub enum Decision {
     Policy(PolicyAction, Option<Box<RuleSource>>),
     /// The reply, or the failure of the lookup, is the answer for this reason.
     PassedOn(PassReason),
-    /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
-    /// last part is the reason why the AAAA lookup has no reply, if it has none.
+    /// The A records decide, for this cause. The number is that of the rule that ignores or verifies the AAAA records, if that is the
+    /// cause; the last part is the reason why the AAAA lookup has no reply, if it has none.
     QueriesA(Cause, Option<usize>, Option<NoReply>),
     /// The reply ends in an alias of this name, which is queried next.
     FollowsAlias(Box<[u8]>),
@@ -67,6 +67,8 @@ pub enum Decision {
     ChecksBogus,
     /// There is an answer without validation: the AAAA lookup is queried once more as before.
     RechecksBogus,
+    /// No address is synthesized: the AAAA records are the answer although their addresses are dead.
+    DeadAaaa,
     /// No address is synthesized: the AAAA lookup is queried again, because its answer has the SOA record.
     RepeatsAaaa,
 }
@@ -111,6 +113,7 @@ impl Decision {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
                 Cause::Ignored => "ignored",
+                Cause::Dead => "dead",
                 Cause::Error => "aaaa_error",
                 Cause::Timeout => "aaaa_timeout",
             },
@@ -122,6 +125,7 @@ impl Decision {
             Decision::NoGateway => label(Counter::NotSynthesizedNoGateway),
             Decision::Synthesizes(_) => "synthesized",
             Decision::SuppressesA(_) => "suppressed_a",
+            Decision::DeadAaaa => "dead_aaaa",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
             Decision::RechecksBogus => "asks_again",
@@ -169,7 +173,7 @@ impl Decision {
             Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "RFC 6147 section 5.1.6",
                 Cause::Excluded => "RFC 6147 section 5.1.4",
-                Cause::Ignored => "dns64.rule real-aaaa",
+                Cause::Ignored | Cause::Dead => "dns64.rule real-aaaa",
                 Cause::Error => "RFC 6147 section 5.1.2",
                 Cause::Timeout => "RFC 6147 section 5.1.3",
             },
@@ -182,6 +186,7 @@ impl Decision {
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
             Decision::NoGateway => "dns64.health all-down",
             Decision::SuppressesA(_) => "dns64.rule a",
+            Decision::DeadAaaa => "dns64.rule real-aaaa",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -307,6 +312,9 @@ impl fmt::Display for Decision {
                     "there is an answer without validation: the AAAA lookup is queried once more, and is bogus if it fails again"
                 )
             }
+            Decision::DeadAaaa => {
+                write!(f, "no address can be synthesized: the AAAA records are the answer, dead as they seem")
+            }
             Decision::RepeatsAaaa => {
                 write!(f, "the AAAA lookup is queried again: its SOA record sets the negative TTL")
             }
@@ -368,6 +376,9 @@ impl RealFate {
             RealFate::Kept => "kept",
             RealFate::Excluded(_) | RealFate::OurPrefix(_) => "excluded",
             RealFate::Ignored(_) => "ignored",
+            RealFate::Lives(_) => "lives",
+            RealFate::Untried(_) => "untried",
+            RealFate::Dead(_) => "dead",
         }
     }
 
@@ -376,7 +387,9 @@ impl RealFate {
         match self {
             RealFate::Kept => "RFC 6147 section 5.1.1",
             RealFate::Excluded(_) | RealFate::OurPrefix(_) => "RFC 6147 section 5.1.4",
-            RealFate::Ignored(_) => "dns64.rule real-aaaa",
+            RealFate::Ignored(_) | RealFate::Lives(_) | RealFate::Untried(_) | RealFate::Dead(_) => {
+                "dns64.rule real-aaaa"
+            }
         }
     }
 }
@@ -432,6 +445,9 @@ fn write_queries_a(
         }
         (Cause::Ignored, Some(rule)) => {
             write!(f, "rule {rule} ignores the AAAA records: the A records decide")
+        }
+        (Cause::Dead, _) => {
+            write!(f, "no address of an AAAA record has answered when it was tried: the A records decide")
         }
         (Cause::Ignored, None) => write!(f, "a rule ignores the AAAA records: the A records decide"),
         (Cause::Error, _) => {

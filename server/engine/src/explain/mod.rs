@@ -149,6 +149,12 @@ pub enum RealFate {
     OurPrefix(Pref64),
     /// The rule with this number (from 1) ignores the record.
     Ignored(usize),
+    /// The rule with this number (from 1) verifies the record: it is passed on, as its address has answered.
+    Lives(usize),
+    /// The rule with this number (from 1) verifies the record: it is passed on for a short time, until its address has been tried.
+    Untried(usize),
+    /// The rule with this number (from 1) verifies the record: it counts as absent, as its address has not answered.
+    Dead(usize),
 }
 
 /// An IPv4 address under one prefix.

@@ -23,6 +23,7 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         arpa: Arpa::default(),
         rules: Default::default(),
         gateways: None,
+        verdicts: None,
     }
 }
 

@@ -211,6 +211,7 @@ pub(crate) fn count_synthesis(query: &mut PendingQuery, counters: &mut Counters,
         Cause::NoData => Counter::SynthesizedNoData,
         Cause::Excluded => Counter::SynthesizedExcluded,
         Cause::Ignored => Counter::SynthesizedIgnored,
+        Cause::Dead => Counter::SynthesizedDead,
         Cause::Error => Counter::SynthesizedError,
         Cause::Timeout => Counter::SynthesizedTimeout,
     });

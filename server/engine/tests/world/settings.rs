@@ -89,6 +89,7 @@ pub fn settings() -> Settings {
             arpa: Arpa::default(),
             rules: Default::default(),
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),

@@ -13,6 +13,7 @@ use super::{
     warnings,
 };
 use ::tls::anchors::{AnchorSource, Anchors};
+use engine::dns64::rules::RealAaaa;
 use engine::limits::UPSTREAMS;
 use pref64::Pref64;
 use std::collections::{HashMap, HashSet};
@@ -283,8 +284,8 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
         if !has_any(&slot, Rule::KEYS, problems) {
             empty.push(number + 1);
         }
-        if rule.ignores_real && !rule.ipv4.is_empty() {
-            let what = "a rule with `ipv4` cannot ignore AAAA records";
+        if rule.real_aaaa != RealAaaa::Prefer && !rule.ipv4.is_empty() {
+            let what = "a rule with `ipv4` cannot ignore or verify AAAA records";
             let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&problems.place(&format!("{slot}.real-aaaa")), Fault::new(what, help));
         }

@@ -67,6 +67,7 @@ impl Config {
                 // Building succeeded when the configuration was checked.
                 rules: Arc::new(dns64.built_rules().unwrap_or_default()),
                 gateways: dns64.gateways(),
+                verdicts: None,
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
                     ipv4only: dns64.ipv4only_arpa,
@@ -153,7 +154,7 @@ impl Dns64 {
             names: rule.names.iter().map(|name| name.wire().into()).collect(),
             ipv4: engine_networks(&rule.ipv4),
             prefixes: rule.prefixes.clone(),
-            ignores_real: rule.ignores_real,
+            real_aaaa: rule.real_aaaa,
             suppresses_a: rule.suppresses_a,
         };
         Rules::build(self.rules.iter().map(rule).collect())

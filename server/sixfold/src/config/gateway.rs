@@ -4,7 +4,10 @@ use super::keys::{Dns64, Gateway};
 use super::report::{Fault, Problems};
 use engine::Span;
 use engine::dns64::gateways::{GatewayTable, Gateways, Spread, TablePrefix};
+use engine::dns64::rules::RealAaaa;
 use gateways::HealthSettings;
+use gateways::limits::TRIALS;
+use gateways::verifier::PORTS;
 use pref64::Pref64;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +86,16 @@ impl Dns64 {
     /// True if the configuration tells of gateways, or of a choice among prefixes.
     pub fn has_gateways(&self) -> bool {
         self.spread != Spread::All || !self.gateways.is_empty()
+    }
+
+    /// True if a rule verifies real AAAA records.
+    pub fn verifies_real(&self) -> bool {
+        self.rules.iter().any(|rule| rule.real_aaaa == RealAaaa::Verify)
+    }
+
+    /// Sockets that trials of real AAAA records may take.
+    pub fn trial_sockets(&self) -> usize {
+        if self.verifies_real() { TRIALS * PORTS.len() } else { 0 }
     }
 
     /// The gateways for the engine, before anything is known of their states; none if the configuration does not tell of gateways.

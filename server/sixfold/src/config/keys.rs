@@ -21,6 +21,7 @@ use super::values::{
 use super::{Name, dnstap, limits};
 use ::dnstap::Destination;
 use engine::dns64::gateways::{AllDown, Spread};
+use engine::dns64::rules::RealAaaa;
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
 use engine::settings::{
@@ -389,7 +390,8 @@ repeated! {
         /// Prefixes in which the address is embedded, with `suffix` of `[dns64]`: one AAAA record for each; an empty list omits the address.
         "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
         /// Treatment of real AAAA records:
-        "real-aaaa" ignores_real: bool = false, Words(&[("prefer", false), ("ignore", true)]);
+        "real-aaaa" real_aaaa: RealAaaa = RealAaaa::Prefer,
+            Words(&[("prefer", RealAaaa::Prefer), ("ignore", RealAaaa::Ignore), ("verify", RealAaaa::Verify)]);
         /// Queries for A records of clients with synthesis:
         "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
     }

@@ -1,11 +1,12 @@
 //! The prefixes in use: the states of their gateways, and what operators do with them. A thread of its own (`prober.rs`) probes the gateways,
 //! and gives each change of a state to the workers; `sockets.rs` has its sockets, `state.rs` the states with their lock, `report.rs` what
-//! operators see.
+//! operators see. The same thread tries the addresses in real AAAA records that rules verify (`trials.rs`).
 
 mod prober;
 pub mod report;
 mod sockets;
 mod state;
+mod trials;
 
 pub use sockets::Echo;
 pub use state::{Answers, HandedPrefix, Prefixes};

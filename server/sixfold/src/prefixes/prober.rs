@@ -3,6 +3,7 @@
 
 use super::sockets::{Connection, Echo, Fault};
 use super::state::Prefixes;
+use super::trials::{self, AddressTrials};
 use crate::observers::WorkerEngine;
 use datapath::Shared;
 use engine::{Instant, Span};
@@ -26,8 +27,10 @@ pub struct Prober {
     echoes: Vec<(Place, Ipv6Addr, u64)>,
     /// Version of the states that each worker has.
     told: Vec<u64>,
-    /// True for each protocol whose probes this machine cannot carry out now, which is logged once.
-    is_faulty: [bool; PROTOCOLS],
+    /// True for each kind of probes that this machine cannot carry out now, which is logged once.
+    is_faulty: [bool; KINDS],
+    /// Trials of real addresses, while a rule verifies some.
+    trials: Option<AddressTrials>,
 }
 
 /// A probe: its round, and its place among the destinations of the round.
@@ -37,10 +40,11 @@ struct Place {
     place: usize,
 }
 
-/// Protocols of probes, as places in `is_faulty`.
-const PROTOCOLS: usize = 2;
+/// Kinds of probes, as places in `is_faulty`: those of gateways by their protocol, and the trials of real addresses.
+const KINDS: usize = 3;
 const TCP: usize = 0;
 const ICMP: usize = 1;
+const TRIALS: usize = 2;
 
 /// The sockets that are ready.
 struct Ready {
@@ -59,13 +63,15 @@ impl Prober {
             connections: Vec::new(),
             echoes: Vec::new(),
             told,
-            is_faulty: [false; PROTOCOLS],
+            is_faulty: [false; KINDS],
+            trials: None,
         }
     }
 
     /// Runs until the process ends.
     pub fn run(mut self) {
-        let mut has_told_all = true;
+        // The first turn begins with what the configuration asks for.
+        let mut has_told_all = self.turn(&Ready { connections: Vec::new(), has_answers: false });
         loop {
             let ready = self.wait(has_told_all);
             has_told_all = self.turn(&ready);
@@ -74,7 +80,9 @@ impl Prober {
 
     /// Waits until something is to be done.
     fn wait(&self, has_told_all: bool) -> Ready {
-        let next = self.prefixes.lock().monitor.next().map(|next| next - datapath::now());
+        let trials = self.trials.as_ref().map(AddressTrials::next);
+        let next = self.prefixes.lock().monitor.next().into_iter().chain(trials).min();
+        let next = next.map(|next| next - datapath::now());
         let span = match has_told_all {
             true => next,
             false => Some(next.map_or(RETRY, |next| next.min(RETRY))),
@@ -88,8 +96,14 @@ impl Prober {
             polled.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::OUT));
         }
         // A successor has the same socket, so it is read only while an answer is waited for.
-        if let Some(echo) = self.echo.as_ref().filter(|_| !self.echoes.is_empty()) {
+        let echo = self.echo.as_ref().filter(|_| !self.echoes.is_empty());
+        let has_echo = echo.is_some();
+        if let Some(echo) = echo {
             polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
+        }
+        // Its outcomes are asked for in each turn.
+        if let Some(trials) = &self.trials {
+            polled.push(PollFd::from_borrowed_fd(trials.as_fd(), PollFlags::IN));
         }
         // Interrupted, or for lack of memory: the time decides, and the sockets are asked again.
         let _ = poll(&mut polled, timeout.as_ref());
@@ -98,7 +112,7 @@ impl Prober {
         let _ = rustix::io::read(&self.prefixes.wake, &mut octets);
         Ready {
             connections: polled[1..=self.connections.len()].iter().map(is_ready).collect(),
-            has_answers: polled.get(1 + self.connections.len()).is_some_and(is_ready),
+            has_answers: has_echo && polled.get(1 + self.connections.len()).is_some_and(is_ready),
         }
     }
 
@@ -119,8 +133,10 @@ impl Prober {
         let changes: Vec<Change> = std::iter::from_fn(|| monitor.take_change()).collect();
         let version = monitor.version();
         let news = self.told.iter().any(|&told| told != version).then(|| state.gateways(now));
+        let verifies = state.verifies;
         drop(state);
         changes.iter().for_each(log);
+        self.try_addresses(verifies, now);
         let Some(gateways) = news else { return true };
         for (worker, told) in self.told.iter_mut().enumerate() {
             let gateways = gateways.clone();
@@ -130,6 +146,23 @@ impl Prober {
             }
         }
         self.told.iter().all(|&told| told == version)
+    }
+
+    /// Goes on with the trials of real addresses, if a rule verifies some.
+    fn try_addresses(&mut self, verifies: bool, now: Instant) {
+        if !verifies {
+            self.trials = None;
+            return;
+        }
+        if self.trials.is_none() {
+            match AddressTrials::new(self.workers.workers()) {
+                Ok(trials) => self.trials = Some(trials),
+                Err(error) => trials::warn_impossible(&mut self.is_faulty[TRIALS], Some(&error)),
+            }
+        }
+        if let Some(trials) = &mut self.trials {
+            trials.turn(now, &self.prefixes, &self.workers);
+        }
     }
 
     /// Takes the outcomes of the probes whose sockets are ready.

@@ -5,8 +5,9 @@
 use crate::config::Config;
 use datapath::remedy::with_remedy;
 use engine::dns64::gateways::{GatewayTable, Gateways, Spread};
+use engine::dns64::verdicts::{Untried, Verdicts};
 use engine::{Instant, Span};
-use gateways::{Drain, Monitor};
+use gateways::{Drain, Monitor, Trials};
 use pref64::Pref64;
 use rustix::event::{EventfdFlags, eventfd};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,8 @@ pub struct Prefixes {
     pub(super) wake: OwnedFd,
     /// Answers of the last minute, the oldest first.
     samples: Mutex<VecDeque<(std::time::Instant, Answers)>>,
+    /// Addresses that workers have given, until the thread of the probes takes them.
+    untried: Mutex<Vec<Untried>>,
 }
 
 /// What the lock protects.
@@ -53,6 +56,11 @@ pub(super) struct State {
     pub(super) table: Arc<GatewayTable>,
     /// True if the configuration tells of gateways. Without that the engine knows of none until a prefix drains.
     has_gateways: bool,
+    /// True if a rule verifies real AAAA records.
+    pub(super) verifies: bool,
+    /// The verdicts about their addresses, and the number of trials so far.
+    verdicts: Arc<Verdicts>,
+    trials: Trials,
 }
 
 impl State {
@@ -69,6 +77,8 @@ pub struct Prepared {
     table: Arc<GatewayTable>,
     /// The gateways for the settings of the workers.
     pub gateways: Option<Gateways>,
+    /// The verdicts about real addresses for these settings.
+    pub verdicts: Option<Arc<Verdicts>>,
 }
 
 impl Prefixes {
@@ -82,8 +92,20 @@ impl Prefixes {
             .map_err(|error| format!("cannot make an eventfd: {}", with_remedy(&io::Error::from(error))))?;
         let table = config.dns64.gateway_table();
         let has_gateways = config.dns64.has_gateways();
-        let state = State { monitor: Monitor::new(seed), table, has_gateways };
-        let prefixes = Prefixes { state: Mutex::new(state), wake, samples: Mutex::new(VecDeque::new()) };
+        let state = State {
+            monitor: Monitor::new(seed),
+            table,
+            has_gateways,
+            verifies: config.dns64.verifies_real(),
+            verdicts: Arc::default(),
+            trials: Trials::default(),
+        };
+        let prefixes = Prefixes {
+            state: Mutex::new(state),
+            wake,
+            samples: Mutex::new(VecDeque::new()),
+            untried: Mutex::new(Vec::new()),
+        };
         let mut state = prefixes.lock();
         watch(&mut state, config);
         for one in handed {
@@ -124,7 +146,8 @@ impl Prefixes {
             config.dns64.has_gateways() || drains.iter().any(|(prefix, _)| table.number_of(prefix).is_some());
         let states = || state.monitor.states(&table, datapath::now());
         let gateways = is_needed.then(|| Gateways::new(Arc::clone(&table), states()));
-        Prepared { table, gateways }
+        let verdicts = config.dns64.verifies_real().then(|| Arc::clone(&state.verdicts));
+        Prepared { table, gateways, verdicts }
     }
 
     /// Uses a configuration that was prepared, now that the workers use it. Gateways keep their states.
@@ -132,6 +155,10 @@ impl Prefixes {
         let mut state = self.lock();
         state.table = prepared.table;
         state.has_gateways = config.dns64.has_gateways();
+        state.verifies = config.dns64.verifies_real();
+        if !state.verifies {
+            state.verdicts = Arc::default();
+        }
         watch(&mut state, config);
         drop(state);
         self.wake();
@@ -195,6 +222,31 @@ impl Prefixes {
             }
         });
         handed.filter(|one| one.is_down || one.drain_ns.is_some()).take(HANDED).collect()
+    }
+
+    /// Gives the thread of the probes the addresses that a worker has met. The worker does not wait for it: it holds the lock for a moment.
+    pub(super) fn give_untried(&self, untried: Untried) {
+        if untried.addresses.is_empty() && untried.dropped == 0 {
+            return;
+        }
+        self.untried.lock().unwrap_or_else(PoisonError::into_inner).push(untried);
+        self.wake();
+    }
+
+    /// Takes the addresses that workers have given.
+    pub(super) fn take_untried(&self) -> Vec<Untried> {
+        std::mem::take(&mut self.untried.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the verdicts for the next configuration, and the numbers of trials for metrics.
+    pub(super) fn set_verdicts(&self, verdicts: &Arc<Verdicts>, trials: Trials) {
+        let mut state = self.lock();
+        (state.verdicts, state.trials) = (Arc::clone(verdicts), trials);
+    }
+
+    /// Numbers of trials of real addresses so far.
+    pub fn trials(&self) -> Trials {
+        self.lock().trials
     }
 
     /// Notes the answers so far, for those of the last minute.

@@ -16,6 +16,7 @@ mod control;
 mod control_faults;
 mod control_json;
 mod cookies;
+mod dead_aaaa;
 mod demo;
 mod dnstap;
 mod documents;
