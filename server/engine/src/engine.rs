@@ -24,6 +24,7 @@ use crate::counters::{COUNTED_PREFIXES, Counters};
 use crate::dns64::gateways::{Gateways, Spread};
 use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
+use crate::needs::{Needs, NeedsReport, SharedNeeds};
 use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
@@ -53,6 +54,8 @@ pub(crate) struct Resolver {
     pub(crate) key: HashKey,
     /// The entries of packet caches.
     pub(crate) packet_cache: PacketCacheSource,
+    /// What still needs DNS64, if that is counted.
+    pub(crate) needs: Option<Box<Needs>>,
     /// Addresses of real AAAA records that are to be tried.
     pub(crate) untried: Untried,
 }
@@ -77,6 +80,7 @@ impl Engine {
             answer_memo: AnswerMemo::new(),
             key,
             packet_cache: PacketCacheSource::new(&settings),
+            needs: counted_needs(None, settings.needs.as_ref()),
             untried: Untried::default(),
             settings,
         };
@@ -90,6 +94,7 @@ impl Engine {
         self.resolver.cache.configure(settings.cache.clone());
         self.resolver.clients.configure(client_limits(&settings));
         self.resolver.packet_cache = PacketCacheSource::new(&settings);
+        self.resolver.needs = counted_needs(self.resolver.needs.take(), settings.needs.as_ref());
         let (old, new) = (&self.resolver.settings.dns64.gateways, &settings.dns64.gateways);
         renumber(&mut self.counters.prefixes, old.as_ref(), new.as_ref());
         core::mem::replace(&mut self.resolver.settings, settings)
@@ -144,6 +149,16 @@ impl Engine {
         let gateways = self.resolver.settings.dns64.gateways.iter();
         let prefixes = gateways.flat_map(|gateways| gateways.table().prefixes());
         prefixes.map(|of| of.prefix).zip(self.counters.prefixes).collect()
+    }
+
+    /// What still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin anew.
+    pub fn needs(&mut self, most: usize, resets: bool) -> Option<NeedsReport> {
+        let needs = self.resolver.needs.as_deref_mut()?;
+        let report = needs.report(most);
+        if resets {
+            needs.reset();
+        }
+        Some(report)
     }
 
     /// Ends the entries of packet caches.
@@ -237,6 +252,12 @@ fn renumber(counts: &mut [u64; COUNTED_PREFIXES], old: Option<&Gateways>, new: O
             *count = number.and_then(|number| former.get(number)).copied().unwrap_or(0);
         }
     }
+}
+
+/// The counts of what needs DNS64 under other settings: those that there are go on.
+fn counted_needs(counts: Option<Box<Needs>>, shared: Option<&Arc<SharedNeeds>>) -> Option<Box<Needs>> {
+    let shared = shared?;
+    counts.or_else(|| Some(Box::new(Needs::new(Arc::clone(shared)))))
 }
 
 /// Limits of each client network.

@@ -6,6 +6,7 @@ use crate::cache_commands;
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::metrics::Metrics;
+use crate::needs;
 use crate::policy_zones;
 use crate::prefixes::report;
 use crate::reload::Reloaded;
@@ -189,6 +190,9 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
             ["prefix", "undrain", prefix] => drain_prefix(server, prefix, None, format),
             ["flush", name] => cache_commands::flush(server, Some(name), false, format).await,
             ["flush", name, "below"] => cache_commands::flush(server, Some(name), true, format).await,
+            ["needs", ref words @ ..] if let Some(request) = needs::Request::from_words(words) => {
+                needs::answer(server, request, format).await
+            }
             ["lookup", name] => cache_commands::lookup(server, name, None, format).await,
             ["lookup", name, qtype] => cache_commands::lookup(server, name, Some(qtype), format).await,
             _ => Err(format!("{UNKNOWN_COMMAND}{command:?}\n")),

@@ -283,6 +283,7 @@ pub fn settings(workload: Workload) -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        needs: None,
     }
 }
 

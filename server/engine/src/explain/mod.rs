@@ -248,6 +248,8 @@ impl Explainer {
     /// Prepares the query `question`, a whole message from `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
         let transcript = Transcript::new(Arc::new(Policy::of(&settings)), client.address, question);
+        // An explanation is no query of a client.
+        let settings = Settings { needs: None, ..settings };
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, transcript, client }
     }

@@ -26,7 +26,7 @@ const ARPA_TTL: u32 = 3600;
 const EMPTY_ZONE_TTL: u32 = 10_800;
 
 /// The zone of RFC 8880 section 7.1.
-pub(super) const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+pub(crate) const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
 
 /// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
 pub(super) const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];

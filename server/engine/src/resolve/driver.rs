@@ -70,10 +70,11 @@ impl Resolver {
     ) -> Result<(), Limit> {
         // Cache: with a complete answer the query never waits. The answer for a reverse alias begins with our own
         // CNAME record, so no cached answer is complete.
-        let Resolver { settings, clients, upstream, cache, .. } = self;
+        let Resolver { settings, clients, upstream, cache, needs, .. } = self;
         let (rate_limiter, servers) = (&mut clients.rate_limiter, &upstream.servers);
+        let needs = needs.as_deref_mut();
         let cached = match alias {
-            None => Copying { settings, rate_limiter, servers, cache }.answer(query, cx),
+            None => Copying { settings, rate_limiter, servers, cache, needs }.answer(query, cx),
             Some(_) => CacheLookup::Unfit,
         };
         match cached {
@@ -313,11 +314,12 @@ impl Resolver {
             Next::Synthesize(addresses) => {
                 trace_addresses(pending, query.negative_ttl, &addresses, cx);
                 let settings = &self.settings;
-                let Resolver { clients, upstream, cache, frames, answer_memo, .. } = self;
+                let Resolver { clients, upstream, cache, frames, answer_memo, needs, .. } = self;
                 let parts = CacheParts { settings, clients, upstream, cache, frames };
                 let mut copy = parts.frame_for_synthesis(pending, &addresses, cx.now);
                 let writer = Writer { settings, clients, upstream, answer_memo };
-                let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), cx);
+                let needs = needs.as_deref_mut();
+                let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), needs, cx);
                 if let Some(copy) = copy {
                     let parts = CacheParts { settings, clients, upstream, cache, frames };
                     parts.store_synthesis(pending, copy, written, cx.now);

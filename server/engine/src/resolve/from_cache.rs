@@ -24,6 +24,7 @@ use crate::dns64::embed::EmbeddingCounts;
 use crate::dns64::gateways::Spread;
 use crate::interface::{Client, Outbox};
 use crate::message::question::{QueryFlags, Question};
+use crate::needs::Needs;
 use crate::reasons::CacheHit;
 use crate::resolve::join;
 use crate::resolve::progress::{Found, Progress};
@@ -68,6 +69,7 @@ pub(crate) struct Copying<'e> {
     pub(crate) settings: &'e Settings,
     pub(crate) rate_limiter: &'e mut RateLimiter,
     pub(crate) servers: &'e ForwardZones,
+    pub(crate) needs: Option<&'e mut Needs>,
 }
 
 impl Copying<'_> {
@@ -185,6 +187,11 @@ impl Copying<'_> {
             cx.counters.count(reason.counter());
             if reason.leaves_out() {
                 self.count_omitted_again(place, cx);
+            }
+            if let Some(needs) = self.needs.as_deref_mut()
+                && reason.is_synthesis()
+            {
+                needs.count(from, question.name, question.hash, now);
             }
         }
         cx.counters.count(cache_hit.counter());

@@ -21,6 +21,7 @@ use crate::local::no_gateway::write_no_gateway;
 use crate::local::special_use::SpecialUse;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::warrants_failover;
+use crate::needs::Needs;
 use crate::reasons::CacheHit;
 use crate::resolve::divert;
 use crate::resolve::steps::Addresses;
@@ -151,6 +152,7 @@ impl Writer<'_> {
         pending: Index,
         addresses: &Addresses<'_, '_, '_>,
         copy: Option<&mut [u8]>,
+        needs: Option<&mut Needs>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<(usize, u32)> {
         let Writer { settings, clients, answer_memo, .. } = self;
@@ -172,6 +174,12 @@ impl Writer<'_> {
             written
         });
         count_synthesis(&mut pending_queries[pending], cx.counters, &counts);
+        if let Some(needs) = needs
+            && counts.records > 0
+        {
+            let state = &pending_queries[pending];
+            needs.count(&state.client, state.name(), state.hash, cx.now);
+        }
         copied
     }
 }

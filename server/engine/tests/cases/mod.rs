@@ -30,6 +30,7 @@ mod letter_case;
 mod local_data;
 mod lost_aaaa;
 mod malformed_messages;
+mod needs;
 mod odd_queries;
 mod packet_cache;
 mod padding;

@@ -8,9 +8,11 @@ use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
+use engine::needs::SharedNeeds;
 use engine::settings::{self, ClientNetworks, Networks, PrivateAddresses};
 use engine::{Capacity, Settings};
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +94,15 @@ impl Config {
             client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
+            needs: self.statistics.needs.then(|| self.shared_needs()),
         }
+    }
+
+    /// The counts of what needs DNS64. An engine that counts already keeps its own, so each call may draw another key.
+    fn shared_needs(&self) -> Arc<SharedNeeds> {
+        // The keys of the standard library's hash maps come from the system.
+        let key = [RandomState::new(), RandomState::new()].map(|state| state.hash_one(0));
+        Arc::new(SharedNeeds::new(key, self.server.worker_count()))
     }
 
     /// Networks of clients that are served.

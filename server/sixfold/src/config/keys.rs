@@ -241,6 +241,14 @@ tables! {
         }
     }
 
+    /// `[statistics]`.
+    "statistics" statistics: Statistics {
+        /// Count the names and the client networks that get synthesized answers, for `sixfold ctl needs` and the status page.
+        "needs" needs: bool = false, Boolean;
+        /// Number of client networks (IPv6 /64, IPv4 /32) from which a name must have been asked for before it is shown.
+        "min-clients" min_clients: u8 = 3, Number(limits::MIN_CLIENTS);
+    }
+
     /// `[cache]`.
     "cache" cache: Cache {
         /// Size in octets, sum of all workers, including the hash tables; reserved at start.

@@ -38,6 +38,7 @@ mod log_targets;
 mod memory;
 mod metrics;
 mod monitoring;
+mod needs;
 mod overload;
 mod packet_cache;
 mod proxy;
