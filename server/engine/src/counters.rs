@@ -96,6 +96,8 @@ counters! {
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
     /// Not synthesized: no gateway of the prefixes lives.
     NotSynthesizedNoGateway = "not_synthesized_total" {"reason": "no_gateway"};
+    /// Not synthesized: no prefix was discovered.
+    NotSynthesizedNoPrefix = "not_synthesized_total" {"reason": "no_prefix"};
     /// Local answers for `ipv4only.arpa` and for the reverse names of its addresses.
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
     /// Local answers for reverse names of the prefixes, or aliases of them to the reverse name of the IPv4 address.

@@ -21,6 +21,7 @@ use crate::cache::store::MessageCache;
 use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::{COUNTED_PREFIXES, Counters};
+use crate::dns64::config::Dns64;
 use crate::dns64::gateways::{Gateways, Spread};
 use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
@@ -30,9 +31,11 @@ use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::Unanswered;
+use crate::upstream::own_question::OwnReply;
 use core::net::SocketAddr;
 use pref64::Pref64;
 use std::sync::Arc;
+use wire::Type;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
@@ -132,6 +135,57 @@ impl Engine {
             self.resolver.cache.check_again();
             self.end_packet_cache_entries();
         }
+    }
+
+    /// Uses these settings of DNS64 from now on, which differ from those in force by the prefixes that were discovered. Returns those that
+    /// are not used: the former ones, or the given ones, if they were made for another configuration than the one in force. The caller
+    /// should not free them on a worker.
+    pub fn set_dns64(&mut self, mut dns64: Dns64) -> Dns64 {
+        let configuration = |dns64: &Dns64| dns64.discovery.map(|discovery| discovery.configuration);
+        let current = &mut self.resolver.settings.dns64;
+        if configuration(current) != configuration(&dns64) {
+            return dns64;
+        }
+        // If only the TTL is another one, cached answers stay as good as they were.
+        let has_same_gateways = match (&current.gateways, &dns64.gateways) {
+            (None, None) => true,
+            (Some(old), Some(new)) => Arc::ptr_eq(old.table(), new.table()) && old.states() == new.states(),
+            _ => false,
+        };
+        let has_same_prefixes = has_same_gateways
+            && current.prefixes == dns64.prefixes
+            && Arc::ptr_eq(&current.rules, &dns64.rules);
+        renumber(&mut self.counters.prefixes, current.gateways.as_ref(), dns64.gateways.as_ref());
+        // They come by themselves ([`Engine::set_verdicts`]).
+        dns64.verdicts.clone_from(&current.verdicts);
+        let former = core::mem::replace(current, dns64);
+        if !has_same_prefixes {
+            self.resolver.cache.check_again();
+            self.end_packet_cache_entries();
+        }
+        former
+    }
+
+    /// Asks the upstreams a question of the server itself, in class IN, with the next work that is due. It takes the place of an earlier one. `name`
+    /// is in wire form.
+    pub fn ask_own(&mut self, name: &[u8], qtype: Type) {
+        self.resolver.upstream.ask_own(name, qtype);
+    }
+
+    /// Returns the end of the question of [`Engine::ask_own`], once; none before it is there.
+    pub fn take_own_reply(&mut self) -> Option<OwnReply> {
+        self.resolver.upstream.take_own_reply()
+    }
+
+    /// Waits for client queries about this name below `arpa` (wire form, lower case), which nobody else knows: one shows that a question of
+    /// the server came back to it.
+    pub fn expect_mark(&mut self, name: &[u8]) {
+        self.resolver.upstream.expect_mark(name);
+    }
+
+    /// True if a client query was about the name that was expected last.
+    pub fn has_met_mark(&self) -> bool {
+        self.resolver.upstream.has_met_mark()
     }
 
     /// Uses these verdicts about real addresses from now on. No entry of a cache depends on them: answers under a rule are made anew.

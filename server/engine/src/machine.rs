@@ -228,6 +228,7 @@ impl Resolver {
     fn answer_special_use(&mut self, query: &Query<'_>, cx: &mut Context<'_, impl Outbox>) {
         let Query { from, message, params } = *query;
         let (settings, qname) = (&self.settings, message.qname());
+        self.upstream.compare_with_mark(qname);
         let (qtype, class) = (message.qtype(), message.qclass());
         if let Some(needs) = &self.needs
             && qtype == Type::AAAA

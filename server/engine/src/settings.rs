@@ -6,7 +6,7 @@
 pub use crate::base::network::{ClientNetworks, Network, Networks};
 pub use crate::cache::ttl::Caching;
 pub use crate::dns64::config::{
-    Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
+    Arpa, Discovery, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
 };
 pub use crate::dns64::private::PrivateAddresses;
 pub use crate::interface::Transport;

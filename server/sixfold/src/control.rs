@@ -166,10 +166,10 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
         }),
         "prefixes" => {
             server.worker_statuses().await;
-            let statuses = server.prefix_statuses();
+            let (statuses, empty) = (server.prefix_statuses(), server.prefixes.empty_sources());
             Ok(match format {
-                Format::Json => Answer::json_lines(&report::objects(&statuses)),
-                Format::Text => Answer::text(report::text(&statuses)),
+                Format::Json => Answer::json_lines(&report::objects(&statuses, &empty)),
+                Format::Text => Answer::text(report::text(&statuses, &empty)),
             })
         }
         "rpz" => Ok(match format {

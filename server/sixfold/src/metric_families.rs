@@ -111,7 +111,8 @@ pub const SECTIONS: &[Section] = &[
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \
                  are set; `not_recursive` RD is clear; `bogus` the upstream calls the data bogus; `failure_passed` by `dns64.on-failure`; `no_a` \
                  no A record; `a_failed` the A lookup failed; `policy` no address may be embedded, or a response policy zone denies the name; \
-                 `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"",
+                 `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"; \
+                 `no_prefix` no prefix has been discovered",
                 "AAAA queries answered without synthesis.", ""),
             Family::of("sixfold_local_answers_total", "counter",
                 "`zone`: `ipv4only` `ipv4only.arpa` and the reverse names of its addresses; `reverse` reverse names under the prefixes; \

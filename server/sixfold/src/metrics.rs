@@ -127,7 +127,7 @@ impl Metrics {
         }
     }
 
-    /// The prefixes in use, which the configuration names.
+    /// The prefixes in use.
     fn prefixes(&mut self, server: &ServerHandle) {
         for status in server.prefix_statuses() {
             let prefix = status.prefix.to_string();

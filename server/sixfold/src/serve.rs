@@ -138,12 +138,13 @@ fn start_and_serve(
         .map_err(|error| error.to_string())?;
     let cookie_secret = cookie_secret(predecessor)?;
     let handed = predecessor.map_or(&[][..], |predecessor| &predecessor.prefixes[..]);
-    let prefixes = Arc::new(Prefixes::new(&config, handed, u64::from_ne_bytes(random()?))?);
+    let mut settings = engine_settings(&config, cookie_secret);
+    let seed = u64::from_ne_bytes(random()?);
+    let prefixes = Arc::new(Prefixes::new(&config, &settings.dns64, handed, seed)?);
     if predecessor.is_some() {
         prefixes.pause_probes();
     }
-    let mut settings = engine_settings(&config, cookie_secret);
-    settings.dns64.gateways = prefixes.gateways();
+    settings.dns64 = prefixes.settings();
     let threads = start_workers(workers, &config, &settings, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,

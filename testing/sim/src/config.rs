@@ -321,6 +321,7 @@ impl Config {
             arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
             // There are at most three rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
+            discovery: None,
             gateways: None,
             verdicts: None,
         }
@@ -377,6 +378,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Arc::default(),
+            discovery: None,
             gateways: None,
             verdicts: None,
         },

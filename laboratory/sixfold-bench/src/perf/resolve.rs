@@ -273,6 +273,7 @@ pub fn settings(workload: Workload) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
+            discovery: None,
             gateways: None,
             verdicts: None,
         },

@@ -138,10 +138,19 @@ impl Default for Arpa {
     }
 }
 
+/// The discovery of prefixes (RFC 7050, RFC 8781). What it finds is among the prefixes of [`Dns64`] and its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// Number of the configuration that names the sources: what was found for one configuration says nothing to another one.
+    pub configuration: u64,
+    /// Longest TTL with which clients learn of the prefixes, in seconds.
+    pub ttl_secs: u32,
+}
+
 /// Settings of the section `[dns64]`.
 #[derive(Clone, Debug)]
 pub struct Dns64 {
-    /// Prefixes, in the order of the synthesized records. Never empty.
+    /// Prefixes, in the order of the synthesized records. Empty only while the discovery has found none: then nothing is synthesized.
     pub prefixes: Vec<Pref64>,
     /// Clients that get synthesis; IPv4 as IPv4-mapped.
     pub clients: ClientNetworks,
@@ -169,6 +178,8 @@ pub struct Dns64 {
     pub arpa: Arpa,
     /// Rules that give other prefixes, or no prefix, to some clients, names and IPv4 addresses.
     pub rules: Arc<Rules>,
+    /// The discovery of prefixes. None: all are configured.
+    pub discovery: Option<Discovery>,
     /// Gateways behind the prefixes. None: nobody knows of them, and an answer has all prefixes of its list.
     pub gateways: Option<Gateways>,
     /// Verdicts about real addresses, for rules that verify them. None: nobody tries any.

@@ -230,6 +230,7 @@ pub(crate) fn configuration() -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        discovery: None,
         gateways: None,
         verdicts: None,
     }

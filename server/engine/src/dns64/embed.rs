@@ -24,6 +24,8 @@ pub enum Embedding {
     NonGlobal,
     /// Left out: the first rule that matches has no prefixes.
     NoPrefix,
+    /// Left out: the discovery has found no prefix.
+    Undiscovered,
     /// Left out: the answer has `dns64.max-records` synthesized records already.
     BeyondMax,
     /// Not under this prefix, for a reason that does not depend on the address.
@@ -38,7 +40,7 @@ pub struct AddressDecision<'d, 'a> {
     pub address: [u8; 4],
     /// Rule that gives the prefixes; `None` means the general prefixes `dns64.prefixes`.
     pub rule: Option<&'d Rule>,
-    /// Prefix; `None` for [`Embedding::NoPrefix`], and for an address with a mapping.
+    /// Prefix; `None` for [`Embedding::NoPrefix`] and [`Embedding::Undiscovered`], and for an address with a mapping.
     pub prefix: Option<&'d Pref64>,
     /// Decision about the address.
     pub fate: Embedding,
@@ -71,14 +73,36 @@ pub struct EmbeddingCounts {
     pub beyond_max: u64,
     /// Left out: no gateway of its prefixes lives.
     pub unavailable: u64,
+    /// Left out: no prefix was discovered.
+    pub undiscovered: u64,
     /// Prefixes of the records, a bit for each whose answers are counted.
     pub prefixes: u64,
+}
+
+/// What an answer without records lacks, although the addresses may be embedded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// A gateway that lives.
+    Gateway,
+    /// A prefix: the discovery has found none.
+    Prefix,
 }
 
 /// Bits of each number in a packed word.
 const PACKED_BITS: u32 = 10;
 
 impl EmbeddingCounts {
+    /// What the answer lacks; none if it has records, or its addresses are left out for other reasons.
+    #[inline]
+    pub fn lack(&self) -> Option<Lack> {
+        match self {
+            _ if self.records > 0 => None,
+            _ if self.unavailable > 0 => Some(Lack::Gateway),
+            _ if self.undiscovered > 0 => Some(Lack::Prefix),
+            _ => None,
+        }
+    }
+
     /// The addresses left out in the lowest 30 bits of a word. `None` if a rule left one out, or if there are too many.
     pub(crate) fn pack_omitted(&self) -> Option<u32> {
         let EmbeddingCounts { non_global, never_embed, by_rule, beyond_max, .. } = *self;
@@ -108,6 +132,7 @@ impl EmbeddingCounts {
             Embedding::NeverEmbed => self.never_embed += 1,
             Embedding::NonGlobal => self.non_global += 1,
             Embedding::NoPrefix => self.by_rule += 1,
+            Embedding::Undiscovered => self.undiscovered += 1,
             Embedding::BeyondMax => self.beyond_max += 1,
             Embedding::Unused(_) => {}
         }
@@ -147,7 +172,7 @@ pub fn decide_addresses<'d, 'a>(
             let prefix = prefixes.get(place);
             let fate = match prefix {
                 None => match mapped {
-                    None => Embedding::NoPrefix,
+                    None => without_prefix(rule),
                     Some(_) if counts.records == dns64.max_records => Embedding::BeyondMax,
                     Some(mapped) => Embedding::Mapped(mapped),
                 },
@@ -187,6 +212,15 @@ struct List<'d> {
 fn list<'d>(dns64: &'d Dns64, rules: &Applicable<'_>, rule: Option<&'d Rule>) -> List<'d> {
     let prefixes = rule.map_or(&dns64.prefixes[..], |rule| &rule.prefixes);
     List { prefixes, in_use: rules.chooser.in_use(dns64.gateways.as_ref(), prefixes, rule.is_none()) }
+}
+
+/// Decision about an address without a prefix. The general list is empty only while the discovery has found nothing.
+#[cold]
+fn without_prefix(rule: Option<&Rule>) -> Embedding {
+    match rule {
+        Some(Rule { awaits_discovery: false, .. }) => Embedding::NoPrefix,
+        _ => Embedding::Undiscovered,
+    }
 }
 
 /// Decision about an address under one prefix, with the reason if the client does not get the prefix at all.

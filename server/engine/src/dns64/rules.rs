@@ -43,6 +43,8 @@ pub struct Rule {
     pub ipv4: Vec<Network>,
     /// Prefixes that embed such addresses. If empty, the addresses are left out.
     pub prefixes: Vec<Pref64>,
+    /// The list is empty only because the discovery has found no prefix.
+    pub awaits_discovery: bool,
     /// Treatment of real AAAA records. Rules with `ipv4` prefer them, because the A records are not known yet when this is decided.
     pub real_aaaa: RealAaaa,
     /// Clients with DNS64 get no A records. Allowed only for rules without `ipv4`, as above.

@@ -31,6 +31,7 @@ fn rule(clients: &str, names: &str, ipv4: &str) -> Rule {
         names: names.split_whitespace().map(name).collect(),
         ipv4: networks(ipv4),
         prefixes: Vec::new(),
+        awaits_discovery: false,
         real_aaaa: RealAaaa::Prefer,
         suppresses_a: false,
     }

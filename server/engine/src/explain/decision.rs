@@ -61,6 +61,8 @@ pub enum Decision {
     RuleWithoutPrefixes(usize),
     /// No gateway of the prefixes lives, and then there are no addresses.
     NoGateway,
+    /// No prefix was discovered, and then there are no addresses.
+    NoPrefix,
     /// The rule with this number (from 1) suppresses the A records.
     SuppressesA(Option<usize>),
     /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
@@ -123,6 +125,7 @@ impl Decision {
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::NoGateway => label(Counter::NotSynthesizedNoGateway),
+            Decision::NoPrefix => label(Counter::NotSynthesizedNoPrefix),
             Decision::Synthesizes(_) => "synthesized",
             Decision::SuppressesA(_) => "suppressed_a",
             Decision::DeadAaaa => "dead_aaaa",
@@ -185,6 +188,7 @@ impl Decision {
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
             Decision::NoGateway => "dns64.health all-down",
+            Decision::NoPrefix => "dns64.prefixes",
             Decision::SuppressesA(_) => "dns64.rule a",
             Decision::DeadAaaa => "dns64.rule real-aaaa",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
@@ -296,6 +300,9 @@ impl fmt::Display for Decision {
                     "no gateway of the prefixes is up, and `all-down` is \"empty\": nothing is synthesized"
                 )
             }
+            Decision::NoPrefix => {
+                write!(f, "no prefix has been discovered: nothing is synthesized")
+            }
             Decision::SuppressesA(rule) => {
                 let rule = rule.map_or_else(|| "a rule".to_owned(), |rule| format!("rule {rule}"));
                 write!(f, "{rule} suppresses the A records: the answer has no addresses")
@@ -346,6 +353,7 @@ impl Embedding {
             Embedding::NonGlobal => label(Counter::OmittedNonGlobal),
             Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
             Embedding::NoPrefix => label(Counter::OmittedRule),
+            Embedding::Undiscovered => label(Counter::NotSynthesizedNoPrefix),
             Embedding::BeyondMax => label(Counter::OmittedMaxRecords),
             Embedding::Unused(Unused::Down) => "gateway_down",
             Embedding::Unused(Unused::Draining) => "draining",
@@ -361,6 +369,7 @@ impl Embedding {
             Embedding::NonGlobal => "RFC 6052 section 3.1",
             Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
             Embedding::NoPrefix => "dns64.rule prefixes",
+            Embedding::Undiscovered => "dns64.prefixes",
             Embedding::BeyondMax => "dns64.max-records",
             Embedding::Unused(Unused::Down) => "dns64.gateway",
             Embedding::Unused(Unused::Draining) => "sixfold ctl prefix drain",

@@ -4,7 +4,7 @@ use crate::base::network::Networks;
 use crate::base::time::Instant;
 use crate::dns64::config::{Dns64, Excluder};
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
-use crate::dns64::embed::{self, Embedding};
+use crate::dns64::embed::{self, Embedding, Lack};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::dns64::verdicts::{Fate, fate};
 use crate::explain::decision::Decision;
@@ -427,7 +427,8 @@ impl Transcript {
         let by_rule = |address: &Address| address.rule == rule && address.fate == Embedding::NoPrefix;
         let decision = match rule {
             Some(rule) if addresses.iter().all(by_rule) => Decision::RuleWithoutPrefixes(rule),
-            _ if embedded == 0 && counts.unavailable > 0 => Decision::NoGateway,
+            _ if counts.lack() == Some(Lack::Gateway) => Decision::NoGateway,
+            _ if counts.lack() == Some(Lack::Prefix) => Decision::NoPrefix,
             _ => Decision::Synthesizes(embedded),
         };
         self.explanation.addresses = addresses;

@@ -22,6 +22,7 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        discovery: None,
         gateways: None,
         verdicts: None,
     }

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::config::{Dns64, Lookup};
 use crate::dns64::decision::{AaaaDecision, Cause, Stage, decide};
+use crate::dns64::embed::Lack;
 use crate::dns64::rules::Applicable;
 use crate::dns64::verdicts::Untried;
 use crate::dns64::verify::{self, Usable};
@@ -309,7 +310,8 @@ impl Resolver {
                 let state = &mut self.clients.pending_queries[pending];
                 trace_addresses(pending, state.negative_ttl, &addresses, cx);
                 count_synthesis(state, cx.counters, &counts);
-                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain), cx)
+                let lack = counts.lack().unwrap_or(Lack::Gateway);
+                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain, lack), cx)
             }
             Next::Synthesize(addresses) => {
                 trace_addresses(pending, query.negative_ttl, &addresses, cx);

@@ -58,7 +58,7 @@ pub(crate) enum Next<'r, 'm, 'a> {
     AskNegativeAaaa(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is synthesized from the addresses.
     Synthesize(Addresses<'r, 'm, 'a>),
-    /// No gateway of the prefixes lives, and then there are no addresses.
+    /// No gateway of the prefixes lives, and then there are no addresses; or no prefix was discovered.
     NoGateway(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is the reply.
     Forward(Forward<'m, 'a>),
@@ -289,7 +289,7 @@ pub(crate) fn a<'r, 'm, 'a>(
     let addresses = Addresses { reply, chain, rules };
     match embed::all_omitted(&first, reply, chain, dns64, rules) {
         Some(_) if query.cause == Cause::Dead => Next::AskDeadAaaa,
-        Some(counts) if counts.unavailable > 0 => Next::NoGateway(addresses, counts),
+        Some(counts) if counts.lack().is_some() => Next::NoGateway(addresses, counts),
         Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
         // "the DNS64 synthesizes AAAA RRs based on the A RRs".
         _ => Next::Synthesize(addresses),

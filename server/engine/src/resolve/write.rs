@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::counters::{Counter, Counters};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
-use crate::dns64::embed::EmbeddingCounts;
+use crate::dns64::embed::{EmbeddingCounts, Lack};
 use crate::interface::Outbox;
 use crate::local::no_gateway::write_no_gateway;
 use crate::local::special_use::SpecialUse;
@@ -42,8 +42,8 @@ pub(crate) enum End<'m, 'a> {
     SpecialUse,
     /// The aliases alone: their target exists, but the negative answer for it did not come.
     AliasesOnly,
-    /// The aliases alone: no gateway of the prefixes for the addresses in the reply lives.
-    NoGateway(&'m Message<'a>, &'m Chain<'a>),
+    /// The aliases alone: no gateway of the prefixes for the addresses in the reply lives, or no prefix was discovered.
+    NoGateway(&'m Message<'a>, &'m Chain<'a>, Lack),
     /// No records.
     Empty(Rcode, Option<EdeCode>),
     /// SERVFAIL, as the question has no reply. The text of the extended error tells if an upstream could not be authenticated.
@@ -132,8 +132,8 @@ impl Writer<'_> {
                 SpecialUse::Ordinary | SpecialUse::Alias(_) => write_aliases(frame, params, before),
             },
             End::AliasesOnly => write_aliases(frame, params, before),
-            End::NoGateway(message, chain) => {
-                write_no_gateway(frame, params, (message, chain), before, &settings.dns64.arpa)
+            End::NoGateway(message, chain, lack) => {
+                write_no_gateway(frame, params, (message, chain), before, (&settings.dns64.arpa, lack))
             }
             End::Empty(rcode, ede) => write_empty(frame, params, rcode, ede),
             End::Failed => {
@@ -206,7 +206,8 @@ pub(crate) fn count_synthesis(query: &mut PendingQuery, counters: &mut Counters,
         query.cache_hit = Some(CacheHit::Synthesized);
     }
     counters.count(match query.cause {
-        _ if counts.records == 0 && counts.unavailable > 0 => Counter::NotSynthesizedNoGateway,
+        _ if counts.lack() == Some(Lack::Gateway) => Counter::NotSynthesizedNoGateway,
+        _ if counts.lack() == Some(Lack::Prefix) => Counter::NotSynthesizedNoPrefix,
         _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
         Cause::NoData => Counter::SynthesizedNoData,
         Cause::Excluded => Counter::SynthesizedExcluded,

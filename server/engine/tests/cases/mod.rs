@@ -13,6 +13,7 @@ mod cname_chains;
 mod connections;
 mod cookies;
 mod deduplication;
+mod discovery;
 mod dnssec;
 mod explain;
 mod fault_injection;

@@ -212,6 +212,7 @@ fn rules_and_local_data_keep_their_names_out() {
         names: vec![name("v4only.example.").into()],
         ipv4: vec![],
         prefixes: vec!["2001:db8:1::/96".parse().unwrap()],
+        awaits_discovery: false,
         real_aaaa: RealAaaa::Prefer,
         suppresses_a: false,
     };

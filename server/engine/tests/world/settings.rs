@@ -88,6 +88,7 @@ pub fn settings() -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Default::default(),
+            discovery: None,
             gateways: None,
             verdicts: None,
         },

@@ -6,7 +6,6 @@ use super::*;
 use engine::dns64::rules::RealAaaa;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse};
-use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -379,7 +378,7 @@ fn an_empty_file_means_the_defaults() {
         ["192.0.2.153:53", "[2001:db8::153]:53"]
     );
     //= RFC 6147 section 5.2: requirement 18
-    assert_eq!(config.dns64.prefixes, [pref64::WELL_KNOWN]);
+    assert_eq!(config.dns64.prefixes, [PrefixEntry::Prefix(pref64::WELL_KNOWN)]);
     //= RFC 6147 section 5.1.4: requirement 6
     let excluded: Vec<String> = config.dns64.exclude_aaaa.iter().map(ToString::to_string).collect();
     assert_eq!(excluded, ["::ffff:0:0/96", "64:ff9b::/96"]);
@@ -421,7 +420,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
         [[dns64.rule]]\nnames = [\"flaky.example\"]\nreal-aaaa = \"verify\"\n";
     let config = read(text);
     let rules = &config.dns64.rules;
-    let shown = |prefixes: &[Pref64]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let shown = |prefixes: &[PrefixEntry]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(rules[0].names[0].wire(), b"\x06legacy\x07example\x00");
     assert!(rules[0].prefixes.is_empty() && rules[0].clients.is_empty() && rules[0].ipv4.is_empty());
     assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
@@ -433,7 +432,7 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
     assert_eq!(config.settings().dns64.rules.list().len(), 4);
     let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
     let with_suffix = read(with_suffix);
-    assert_eq!(with_suffix.dns64.rules[0].prefixes[0].suffix().to_string(), "::1");
+    assert_eq!(with_suffix.dns64.rules[0].prefixes[0].prefix().unwrap().suffix().to_string(), "::1");
 }
 
 #[test]
@@ -693,7 +692,8 @@ fn a_hosts_file_names_addresses_both_ways() {
 #[test]
 fn an_empty_list_of_prefixes_means_the_well_known_one() {
     //= RFC 6147 section 5.2: requirement 18
-    assert_eq!(read("dns64.prefixes = []").dns64.prefixes, [pref64::WELL_KNOWN]);
+    let of_none = read("dns64.prefixes = []").dns64.prefixes;
+    assert_eq!(of_none, [PrefixEntry::Prefix(pref64::WELL_KNOWN)]);
 }
 
 #[test]
@@ -722,7 +722,7 @@ fn the_well_known_prefix_is_excluded_with_other_prefixes_too_unless_the_file_has
 #[test]
 fn the_suffix_is_checked_against_every_prefix() {
     let good = read("[dns64]\nprefixes = [\"64:ff9b::/64\"]\nsuffix = \"::1\"");
-    assert_eq!(good.dns64.prefixes[0].suffix(), good.dns64.suffix);
+    assert_eq!(good.dns64.prefixes[0].prefix().unwrap().suffix(), good.dns64.suffix);
     let found = problems(
         "[dns64]\nprefixes = [\"2001:db8::/32\", \"2001:db8:1::/64\", \"64:ff9b::/96\"]\nsuffix = \"::100:0\"",
     );

@@ -129,6 +129,7 @@ fn write_address(text: &mut String, address: &Address) {
         (Embedding::Unused(Unused::Draining), _) => write!(text, "not{under}: it drains"),
         (Embedding::Unused(Unused::Other), _) => write!(text, "not{under}: this client gets another prefix"),
         (Embedding::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
+        (Embedding::Undiscovered, _) => write!(text, "left out: no prefix has been discovered"),
         (Embedding::NoPrefix | Embedding::Embedded | Embedding::Mapped(_), _) => {
             write!(text, "left out: the rule has no prefixes")
         }

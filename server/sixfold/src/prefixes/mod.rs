@@ -1,10 +1,15 @@
-//! The prefixes in use: the states of their gateways, and what operators do with them. A thread of its own (`prober.rs`) probes the gateways,
-//! and gives each change of a state to the workers; `sockets.rs` has its sockets, `state.rs` the states with their lock, `report.rs` what
-//! operators see. The same thread tries the addresses in real AAAA records that rules verify (`trials.rs`).
+//! The prefixes in use: the states of their gateways, where they come from, and what operators do with them. A thread of its own
+//! (`prober.rs`) probes the gateways and asks the sources of prefixes, and gives each change to the workers; `sockets.rs` has its sockets,
+//! `sources.rs` and `asker.rs` what it asks and hears, `state.rs` the states with their lock, `plan.rs` the lists that follow from a
+//! configuration and from what was found, `report.rs` what operators see. The same thread tries the
+//! addresses in real AAAA records that rules verify (`trials.rs`).
 
+mod asker;
+mod plan;
 mod prober;
 pub mod report;
 mod sockets;
+mod sources;
 mod state;
 mod trials;
 

@@ -1,18 +1,21 @@
-//! The thread of the gateways: it waits for outcomes of probes and for the time, starts the probes that are due, and gives the workers the
-//! states when they change. It does no work for clients, and the workers do none for it but to take a state.
+//! The thread of the gateways: it waits for outcomes of probes, for what sources tell of prefixes, and for the time, does what is due, and
+//! gives the workers the states and the prefixes when they change. It does no work for clients, and the workers do none for it but to take a state.
 
 use super::sockets::{Connection, Echo, Fault};
-use super::state::Prefixes;
+use super::sources::{self, Sources};
+use super::state::{Prefixes, State};
 use super::trials::{self, AddressTrials};
 use crate::observers::WorkerEngine;
 use datapath::Shared;
+use engine::settings::Dns64;
 use engine::{Instant, Span};
-use gateways::{Change, Destination, Failure, Liveness, Monitor, Round, RoundId};
+use gateways::{Change, Destination, Failure, Liveness, Monitor, News, Round, RoundId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Wait before a worker whose mailbox was full is told again.
 const RETRY: Span = Span::from_millis(10);
@@ -25,12 +28,28 @@ pub struct Prober {
     connections: Vec<(Place, Connection)>,
     /// Echo requests without an answer: address and number.
     echoes: Vec<(Place, Ipv6Addr, u64)>,
-    /// Version of the states that each worker has.
-    told: Vec<u64>,
+    sources: Sources,
+    /// Versions of what each worker has.
+    told: Vec<Versions>,
+    /// Settings that workers no longer use: the tables of rules take long to free.
+    former: (Sender<Dns64>, Receiver<Dns64>),
     /// True for each kind of probes that this machine cannot carry out now, which is logged once.
     is_faulty: [bool; KINDS],
     /// Trials of real addresses, while a rule verifies some.
     trials: Option<AddressTrials>,
+}
+
+/// Versions of the states of the gateways, and of the prefixes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Versions {
+    states: u64,
+    prefixes: (u64, u64),
+}
+
+impl Versions {
+    fn of(state: &State) -> Versions {
+        Versions { states: state.monitor.version(), prefixes: state.version() }
+    }
 }
 
 /// A probe: its round, and its place among the destinations of the round.
@@ -55,14 +74,17 @@ struct Ready {
 impl Prober {
     /// Everything is ready to run. `echo`: a socket that was opened with more privileges than the thread has.
     pub fn new(prefixes: Arc<Prefixes>, workers: Arc<Shared<WorkerEngine>>, echo: Option<Echo>) -> Prober {
-        let told = vec![prefixes.lock().monitor.version(); workers.workers()];
+        let told = vec![Versions::of(&prefixes.lock()); workers.workers()];
+        let sources = Sources::new(Arc::clone(&workers));
         Prober {
             prefixes,
             workers,
             echo,
             connections: Vec::new(),
             echoes: Vec::new(),
+            sources,
             told,
+            former: channel(),
             is_faulty: [false; KINDS],
             trials: None,
         }
@@ -81,8 +103,12 @@ impl Prober {
     /// Waits until something is to be done.
     fn wait(&self, has_told_all: bool) -> Ready {
         let trials = self.trials.as_ref().map(AddressTrials::next);
-        let next = self.prefixes.lock().monitor.next().into_iter().chain(trials).min();
-        let next = next.map(|next| next - datapath::now());
+        let now = datapath::now();
+        let state = self.prefixes.lock();
+        let sources = self.sources.next(&state.discovery, now);
+        let next = state.monitor.next().into_iter().chain(trials).chain(sources).min();
+        drop(state);
+        let next = next.map(|next| next - now);
         let span = match has_told_all {
             true => next,
             false => Some(next.map_or(RETRY, |next| next.min(RETRY))),
@@ -100,6 +126,9 @@ impl Prober {
         let has_echo = echo.is_some();
         if let Some(echo) = echo {
             polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
+        }
+        if let Some(routers) = self.sources.socket() {
+            polled.push(PollFd::from_borrowed_fd(routers, PollFlags::IN));
         }
         // Its outcomes are asked for in each turn.
         if let Some(trials) = &self.trials {
@@ -131,21 +160,45 @@ impl Prober {
         self.connections.retain(|(place, _)| monitor.is_running(place.round));
         self.echoes.retain(|(place, ..)| monitor.is_running(place.round));
         let changes: Vec<Change> = std::iter::from_fn(|| monitor.take_change()).collect();
-        let version = monitor.version();
-        let news = self.told.iter().any(|&told| told != version).then(|| state.gateways(now));
+        self.sources.turn(&mut state.discovery, now);
+        let news: Vec<News> = std::iter::from_fn(|| state.discovery.take_news()).collect();
+        state.use_found(now);
+        let has_told_all = self.tell(&state, now);
         let verifies = state.verifies;
         drop(state);
         changes.iter().for_each(log);
         self.try_addresses(verifies, now);
-        let Some(gateways) = news else { return true };
-        for (worker, told) in self.told.iter_mut().enumerate() {
-            let gateways = gateways.clone();
-            let tell = move |machine: &mut WorkerEngine, _| machine.set_gateways(gateways);
-            if *told != version && self.workers.mailbox(worker).submit(tell).is_ok() {
-                *told = version;
+        news.iter().for_each(sources::log);
+        self.former.1.try_iter().for_each(drop);
+        has_told_all
+    }
+
+    /// Gives the workers what has changed. True if all have it.
+    fn tell(&mut self, state: &State, now: Instant) -> bool {
+        let versions = Versions::of(state);
+        if self.told.iter().all(|&told| told == versions) {
+            return true;
+        }
+        let settings = state.settings(now);
+        for (worker, told) in self.told.iter_mut().enumerate().filter(|(_, told)| **told != versions) {
+            // A reload gives the workers its prefixes itself.
+            let is_told = if told.prefixes != versions.prefixes && settings.discovery.is_some() {
+                let (settings, former) = (settings.clone(), self.former.0.clone());
+                let tell = move |machine: &mut WorkerEngine, _| {
+                    // The receiver lives as long as this thread, which lives as long as the process.
+                    let _ = former.send(machine.set_dns64(settings));
+                };
+                self.workers.mailbox(worker).submit(tell).is_ok()
+            } else {
+                let gateways = settings.gateways.clone();
+                let tell = move |machine: &mut WorkerEngine, _| machine.set_gateways(gateways);
+                self.workers.mailbox(worker).submit(tell).is_ok()
+            };
+            if is_told {
+                *told = versions;
             }
         }
-        self.told.iter().all(|&told| told == version)
+        self.told.iter().all(|&told| told == versions)
     }
 
     /// Goes on with the trials of real addresses, if a rule verifies some.

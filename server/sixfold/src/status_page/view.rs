@@ -7,7 +7,6 @@ use crate::config::{Config, PolicyFile};
 use crate::escape;
 use crate::history::Event;
 use crate::needs::{self, Shown};
-use crate::prefixes::report;
 use crate::running_server::{ServerHandle, WorkerStatus};
 use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
@@ -376,8 +375,10 @@ fn facts(
     }
     let mut rows: Vec<Row> =
         facts.into_iter().map(|(name, value)| Row::new(vec![name.into(), value])).collect();
-    let tone = if prefixes.iter().all(|status| status.state.is_up()) { "" } else { "bad" };
-    rows.push(Row { tone, cells: vec!["Prefixes".into(), report::line(config, &prefixes)] });
+    let is_good =
+        prefixes.iter().all(|status| status.state.is_up()) && server.prefixes.empty_sources().is_empty();
+    let tone = if is_good { "" } else { "bad" };
+    rows.push(Row { tone, cells: vec!["Prefixes".into(), server.prefixes.line(&prefixes)] });
     if let Some(certificate) = certificate {
         let tone = if certificate.has_expired() { "bad" } else { "" };
         rows.push(Row { tone, cells: vec!["Certificate".into(), certificate.to_string()] });

@@ -18,6 +18,7 @@ mod control_json;
 mod cookies;
 mod dead_aaaa;
 mod demo;
+mod discovery;
 mod dnstap;
 mod documents;
 mod encrypted;

@@ -213,6 +213,40 @@ fn the_recipe_with_two_gateways_moves_clients_and_keeps_a_connection_over_the_ot
 }
 
 #[test]
+fn the_recipe_behind_another_dns64_finds_its_prefix() {
+    let Some(lab) = Lab::new(&["nsd"]) else { return };
+    let place = lab.scratch.directory("nsd");
+    let file = place.join("shop.zone");
+    let text = "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A 198.51.100.54\n\
+                www A 198.51.100.80\nintern A 10.1.2.3\n";
+    std::fs::write(&file, text).expect("a zone file");
+    let zones = [Zone { name: "shop.test", file, anchor: None }];
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones);
+    let provider = lab.scratch.path().join("provider.toml");
+    let text = format!(
+        "[server]\nlisten = [\"{}:53\"]\nallow = [\"0.0.0.0/0\"]\n[upstream]\nforwarders = [\"{}\"]\n\
+         [dns64]\nprefixes = [\"2001:db8:f:64::/96\"]\n[control]\nsocket = \"\"\n",
+        address::FIRST,
+        address::SECOND
+    );
+    std::fs::write(&provider, text).expect("a file");
+    copy_recipe(&lab.scratch, "discovery/sixfold.toml", "sixfold.toml");
+    let start = |namespace: &sixfold_interop::Namespace, name: &str| {
+        let file = lab.scratch.path().join(name).to_string_lossy().into_owned();
+        let log = lab.scratch.path().join(format!("{name}.log"));
+        let mut sixfold = namespace.start(&[&program("sixfold"), "serve", "--config", &file], &log);
+        sixfold.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+        sixfold
+    };
+    let _provider = start(&lab.world, "provider.toml");
+    let mut sixfold = start(&lab.gateway, "sixfold.toml");
+    let found = "the prefix 2001:db8:f:64::/96 was discovered: the upstream tells of it";
+    sixfold.expect("the prefix is found", |log| log.contains(found));
+    assert!(wait_until(|| addresses(&lab, "www.shop.test") == ["2001:db8:f:64::c633:6450"]));
+    assert_eq!(addresses(&lab, "intern.shop.test"), ["2001:db8:c:64::a01:203"]);
+}
+
+#[test]
 fn the_recipe_of_464xlat_learns_the_prefix_and_opens_a_page_by_its_ipv4_address() {
     let Some(lab) = lab(&["dig"]) else { return };
     let network = Network::start(&lab, GLOBAL, &[]);
