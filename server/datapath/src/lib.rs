@@ -37,7 +37,7 @@ mod upstream;
 mod worker;
 
 pub use counters::{Counter, Snapshot};
-pub use kernel::{interfaces, remedy};
+pub use kernel::{interfaces, remedy, router_options};
 pub use limits::TICK;
 pub use listen::activation::take_listen_fds;
 pub use listen::listener::{BindError, LATE_ADDRESS, UdpListener, set_freebind};

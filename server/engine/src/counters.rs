@@ -68,6 +68,8 @@ counters! {
     SynthesizedExcluded = "synthesized_total" {"reason": "excluded"};
     /// Synthesized because a rule ignores real AAAA records.
     SynthesizedIgnored = "synthesized_total" {"reason": "ignored"};
+    /// Synthesized because the addresses of all AAAA records are dead.
+    SynthesizedDead = "synthesized_total" {"reason": "dead"};
     /// Synthesized although the AAAA lookup failed with an RCODE.
     SynthesizedError = "synthesized_total" {"reason": "aaaa_error"};
     /// Synthesized although the AAAA lookup timed out.
@@ -94,6 +96,8 @@ counters! {
     NotSynthesizedPolicy = "not_synthesized_total" {"reason": "policy"};
     /// Not synthesized: no gateway of the prefixes lives.
     NotSynthesizedNoGateway = "not_synthesized_total" {"reason": "no_gateway"};
+    /// Not synthesized: no prefix was discovered.
+    NotSynthesizedNoPrefix = "not_synthesized_total" {"reason": "no_prefix"};
     /// Local answers for `ipv4only.arpa` and for the reverse names of its addresses.
     LocalIpv4Only = "local_answers_total" {"zone": "ipv4only"};
     /// Local answers for reverse names of the prefixes, or aliases of them to the reverse name of the IPv4 address.

@@ -21,16 +21,21 @@ use crate::cache::store::MessageCache;
 use crate::client::refused::RefusedClients;
 use crate::client::{ClientLimits, Clients};
 use crate::counters::{COUNTED_PREFIXES, Counters};
+use crate::dns64::config::Dns64;
 use crate::dns64::gateways::{Gateways, Spread};
+use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
+use crate::needs::{Needs, NeedsReport, SharedNeeds};
 use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
 use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::Unanswered;
+use crate::upstream::own_question::OwnReply;
 use core::net::SocketAddr;
 use pref64::Pref64;
 use std::sync::Arc;
+use wire::Type;
 
 /// The DNS64 engine. See the crate's documentation for what it does not do.
 pub struct Engine {
@@ -52,6 +57,10 @@ pub(crate) struct Resolver {
     pub(crate) key: HashKey,
     /// The entries of packet caches.
     pub(crate) packet_cache: PacketCacheSource,
+    /// What still needs DNS64, if that is counted.
+    pub(crate) needs: Option<Box<Needs>>,
+    /// Addresses of real AAAA records that are to be tried.
+    pub(crate) untried: Untried,
 }
 
 impl Engine {
@@ -74,6 +83,8 @@ impl Engine {
             answer_memo: AnswerMemo::new(),
             key,
             packet_cache: PacketCacheSource::new(&settings),
+            needs: counted_needs(None, settings.needs.as_ref()),
+            untried: Untried::default(),
             settings,
         };
         Engine { resolver, counters: Counters::default() }
@@ -86,6 +97,7 @@ impl Engine {
         self.resolver.cache.configure(settings.cache.clone());
         self.resolver.clients.configure(client_limits(&settings));
         self.resolver.packet_cache = PacketCacheSource::new(&settings);
+        self.resolver.needs = counted_needs(self.resolver.needs.take(), settings.needs.as_ref());
         let (old, new) = (&self.resolver.settings.dns64.gateways, &settings.dns64.gateways);
         renumber(&mut self.counters.prefixes, old.as_ref(), new.as_ref());
         core::mem::replace(&mut self.resolver.settings, settings)
@@ -125,11 +137,82 @@ impl Engine {
         }
     }
 
+    /// Uses these settings of DNS64 from now on, which differ from those in force by the prefixes that were discovered. Returns those that
+    /// are not used: the former ones, or the given ones, if they were made for another configuration than the one in force. The caller
+    /// should not free them on a worker.
+    pub fn set_dns64(&mut self, mut dns64: Dns64) -> Dns64 {
+        let configuration = |dns64: &Dns64| dns64.discovery.map(|discovery| discovery.configuration);
+        let current = &mut self.resolver.settings.dns64;
+        if configuration(current) != configuration(&dns64) {
+            return dns64;
+        }
+        // If only the TTL is another one, cached answers stay as good as they were.
+        let has_same_gateways = match (&current.gateways, &dns64.gateways) {
+            (None, None) => true,
+            (Some(old), Some(new)) => Arc::ptr_eq(old.table(), new.table()) && old.states() == new.states(),
+            _ => false,
+        };
+        let has_same_prefixes = has_same_gateways
+            && current.prefixes == dns64.prefixes
+            && Arc::ptr_eq(&current.rules, &dns64.rules);
+        renumber(&mut self.counters.prefixes, current.gateways.as_ref(), dns64.gateways.as_ref());
+        // They come by themselves ([`Engine::set_verdicts`]).
+        dns64.verdicts.clone_from(&current.verdicts);
+        let former = core::mem::replace(current, dns64);
+        if !has_same_prefixes {
+            self.resolver.cache.check_again();
+            self.end_packet_cache_entries();
+        }
+        former
+    }
+
+    /// Asks the upstreams a question of the server itself, in class IN, with the next work that is due. It takes the place of an earlier one. `name`
+    /// is in wire form.
+    pub fn ask_own(&mut self, name: &[u8], qtype: Type) {
+        self.resolver.upstream.ask_own(name, qtype);
+    }
+
+    /// Returns the end of the question of [`Engine::ask_own`], once; none before it is there.
+    pub fn take_own_reply(&mut self) -> Option<OwnReply> {
+        self.resolver.upstream.take_own_reply()
+    }
+
+    /// Waits for client queries about this name below `arpa` (wire form, lower case), which nobody else knows: one shows that a question of
+    /// the server came back to it.
+    pub fn expect_mark(&mut self, name: &[u8]) {
+        self.resolver.upstream.expect_mark(name);
+    }
+
+    /// True if a client query was about the name that was expected last.
+    pub fn has_met_mark(&self) -> bool {
+        self.resolver.upstream.has_met_mark()
+    }
+
+    /// Uses these verdicts about real addresses from now on. No entry of a cache depends on them: answers under a rule are made anew.
+    pub fn set_verdicts(&mut self, verdicts: Arc<Verdicts>) {
+        self.resolver.settings.dns64.verdicts = Some(verdicts);
+    }
+
+    /// Returns the addresses that are to be tried, of queries since the last call.
+    pub fn take_untried(&mut self) -> Untried {
+        core::mem::take(&mut self.resolver.untried)
+    }
+
     /// Answers with each prefix whose answers are counted.
     pub fn prefix_answers(&self) -> Vec<(Pref64, u64)> {
         let gateways = self.resolver.settings.dns64.gateways.iter();
         let prefixes = gateways.flat_map(|gateways| gateways.table().prefixes());
         prefixes.map(|of| of.prefix).zip(self.counters.prefixes).collect()
+    }
+
+    /// What still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin anew.
+    pub fn needs(&mut self, most: usize, resets: bool) -> Option<NeedsReport> {
+        let needs = self.resolver.needs.as_deref_mut()?;
+        let report = needs.report(most);
+        if resets {
+            needs.reset();
+        }
+        Some(report)
     }
 
     /// Ends the entries of packet caches.
@@ -223,6 +306,12 @@ fn renumber(counts: &mut [u64; COUNTED_PREFIXES], old: Option<&Gateways>, new: O
             *count = number.and_then(|number| former.get(number)).copied().unwrap_or(0);
         }
     }
+}
+
+/// The counts of what needs DNS64 under other settings: those that there are go on.
+fn counted_needs(counts: Option<Box<Needs>>, shared: Option<&Arc<SharedNeeds>>) -> Option<Box<Needs>> {
+    let shared = shared?;
+    counts.or_else(|| Some(Box::new(Needs::new(Arc::clone(shared)))))
 }
 
 /// Limits of each client network.

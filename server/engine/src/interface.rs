@@ -3,6 +3,7 @@
 
 use crate::base::network::is_ipv4;
 use crate::trace::{Subject, TraceEvent};
+use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::time::Duration;
 
@@ -120,6 +121,22 @@ impl ClientNetwork {
     #[inline]
     pub fn bits(self) -> u128 {
         self.0
+    }
+}
+
+/// The network as people write it: an IPv4 address, a prefix, or a link-local address with the index of its interface.
+impl fmt::Display for ClientNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let address = Ipv6Addr::from(self.0);
+        match address.to_ipv4_mapped() {
+            Some(address) => address.fmt(f),
+            None if self.is_link_local() => {
+                // See `of`: the scope stands in the lower half of the first 64 bits.
+                let scope = (self.0 >> 64) as u32;
+                write!(f, "{}%{scope}", Ipv6Addr::from(self.0 & !(u128::from(u32::MAX) << 64)))
+            }
+            None => write!(f, "{address}/64"),
+        }
     }
 }
 
@@ -305,6 +322,17 @@ mod tests {
         // Their second level is the link.
         assert_eq!(one.customer(56), other.customer(56));
         assert_ne!(one.customer(56), elsewhere.customer(56));
+    }
+
+    #[test]
+    fn a_network_is_shown_as_people_write_it() {
+        for (address, scope, shown) in [
+            ("2001:db8:1:2:3::4", 0, "2001:db8:1:2::/64"),
+            ("::ffff:192.0.2.1", 0, "192.0.2.1"),
+            ("fe80::1", 3, "fe80::1%3"),
+        ] {
+            assert_eq!(network(address, scope).to_string(), shown);
+        }
     }
 
     #[test]

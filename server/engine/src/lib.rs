@@ -16,6 +16,7 @@
 //! rpz                                  response policy zones
 //! cache     local                      cached messages; local data and special-use names
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
+//! needs                                what still needs DNS64: names and networks, counted
 //! context                              what every step gets: time, output, counters
 //! interface                            Client, Link, Outbox
 //! trace                                events, told to `explain` and to observers
@@ -44,6 +45,7 @@ pub mod limits;
 pub mod local;
 mod machine;
 pub mod message;
+pub mod needs;
 mod observed;
 pub mod packet_cache;
 mod query;

@@ -204,3 +204,16 @@ pub const PACKET_CACHE_IDLE_SECS: u8 = 10;
 
 /// Entries that a packet cache may ask a worker for in one task, each of which takes some microseconds of the worker's turn.
 pub const PACKET_CACHE_WANTED: usize = 32;
+
+/// Names of all workers together whose synthesized answers are counted. A name with more than 1 in 8,192 of all answers is certainly among
+/// them; under Zipf's law with a million names, that of rank 100 has 1 in 1,439. Each takes 352 octets, so all 2.8 MiB.
+pub const NEEDS_NAMES: usize = 8192;
+
+/// Client networks of a worker whose synthesized answers are counted, 66 octets each.
+pub const NEEDS_NETWORKS: usize = 1024;
+
+/// Queries of a worker whose other half, for A or AAAA records, may follow: those of the last seconds at 1,000 queries a second, 8 octets each.
+pub const NEEDS_PAIRS: usize = 4096;
+
+/// Clients of all workers that are known to have asked for `ipv4only.arpa`, 4 octets each: 256 KiB.
+pub const NEEDS_CLIENTS: usize = 1 << 16;

@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::{Engine, Resolver};
 use crate::interface::{Client, Link, Outbox};
+use crate::local::local_answer::IPV4ONLY;
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
 use crate::packet_cache::source::Parts;
@@ -28,7 +29,7 @@ use crate::upstream::receive::Received;
 use crate::upstream::reconnect::{FailedLink, Reconnect};
 use crate::upstream::retry::{AttemptDeadline, NextAttempt};
 use wire::header::{self, Flags};
-use wire::{Class, EdeCode, Message, Opcode, Rcode, lower_question};
+use wire::{Class, EdeCode, Message, Opcode, Rcode, Type, lower_question};
 
 /// State machine that a driver calls with messages and the time: the DNS64 engine, or the reflector with which the benchmarks compare it. It
 /// sends messages through the driver's [`Outbox`].
@@ -89,8 +90,9 @@ impl Machine for Engine {
 
     fn serve_packet_cache(&mut self, now: Instant, task: PacketCacheTask) -> PacketCacheReply {
         let Engine { resolver, counters } = self;
-        let Resolver { packet_cache, settings, cache, upstream, key, .. } = resolver;
-        packet_cache.serve(now, task, Parts { settings, cache, servers: &upstream.servers, key, counters })
+        let Resolver { packet_cache, settings, cache, upstream, key, needs, .. } = resolver;
+        let (servers, needs) = (&upstream.servers, needs.as_deref_mut());
+        packet_cache.serve(now, task, Parts { settings, cache, servers, key, counters, needs })
     }
 
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
@@ -226,7 +228,14 @@ impl Resolver {
     fn answer_special_use(&mut self, query: &Query<'_>, cx: &mut Context<'_, impl Outbox>) {
         let Query { from, message, params } = *query;
         let (settings, qname) = (&self.settings, message.qname());
+        self.upstream.compare_with_mark(qname);
         let (qtype, class) = (message.qtype(), message.qclass());
+        if let Some(needs) = &self.needs
+            && qtype == Type::AAAA
+            && wire::eq_ignore_case(qname, IPV4ONLY)
+        {
+            needs.note_prefix_seeker(from);
+        }
         match special_use::classify(settings.special_use(), from.address, qname, qtype, class) {
             SpecialUse::Ordinary => self.begin_at(query, None, cx),
             // A record of the configuration takes precedence over the zone of a special-use name.
@@ -270,6 +279,11 @@ impl Resolver {
             query_flags,
             subnet: params.subnet,
         };
+        if let Some(needs) = &mut self.needs
+            && question.qtype == Type::A
+        {
+            needs.note_a(from, question.hash, cx.now);
+        }
         let begun = self.begin(&mut NewQuery { from, params, question, stage }, alias, cx);
         if let Err(limit) = begun {
             query::answer_limited(self.responder(), from, params, limit, cx);

@@ -6,7 +6,7 @@
 pub use crate::base::network::{ClientNetworks, Network, Networks};
 pub use crate::cache::ttl::Caching;
 pub use crate::dns64::config::{
-    Arpa, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
+    Arpa, Discovery, Dns64, Dnssec, Excluder, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse,
 };
 pub use crate::dns64::private::PrivateAddresses;
 pub use crate::interface::Transport;
@@ -16,6 +16,7 @@ use crate::local::local_data::LocalData;
 use crate::local::server_names::ServerNames;
 use crate::local::special_use::SpecialUseSettings;
 use crate::message::cookie::Cookies;
+use crate::needs::SharedNeeds;
 use crate::rpz::table::ResponsePolicy;
 use crate::upstream::config::Parameters;
 use std::sync::Arc;
@@ -64,6 +65,9 @@ pub struct Settings {
     pub queries_per_client: u32,
     /// Limit of equal responses per second over UDP to one client network; 0: no limit.
     pub responses_per_client: u32,
+    /// What still needs DNS64 is counted, with this part that all workers share. An engine that counts already keeps its own. None: it is
+    /// not counted.
+    pub needs: Option<Arc<SharedNeeds>>,
 }
 
 impl Settings {

@@ -12,6 +12,7 @@
 //! ```
 
 use crate::base::slab::Index;
+use crate::base::time::Instant;
 use crate::dns64::decision::Cause;
 use crate::dns64::rules::{Applicable, Rule};
 use crate::message::cname_chain::Chain;
@@ -148,7 +149,7 @@ pub enum TraceEvent<'n> {
     AsksA {
         /// The cause.
         cause: Cause,
-        /// The rule that ignores AAAA records, if it is the cause.
+        /// The rule that ignores or verifies AAAA records, if it is the cause.
         rule: Option<&'n Rule>,
     },
     /// A reply ends in a CNAME, whose target is asked for next.
@@ -180,6 +181,15 @@ pub enum TraceEvent<'n> {
         /// The rule that suppresses A records.
         rule: Option<&'n Rule>,
     },
+    /// The real AAAA records of the last lookup are verified, for a rule.
+    Verifies {
+        /// The rule.
+        rule: &'n Rule,
+        /// Time of the judgement.
+        now: Instant,
+    },
+    /// The AAAA lookup is asked again: its addresses are dead, but the A lookup has none.
+    AsksDeadAaaa,
     /// The AAAA lookup is asked again for its negative answer with the SOA record, because no address may be embedded.
     AsksNegativeAaaa,
     /// The answer is synthesized from the addresses.

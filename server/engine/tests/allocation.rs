@@ -298,6 +298,17 @@ fn rate_limits_allocate_nothing() {
 }
 
 #[test]
+fn counting_what_needs_dns64_allocates_nothing() {
+    // Always new names, more than the tables hold, and 100 names that are cached.
+    let counting = || Settings {
+        needs: Some(std::sync::Arc::new(engine::needs::SharedNeeds::new([7, 11], 1))),
+        ..settings(Lookup::Sequential)
+    };
+    assert_eq!(allocations_among(counting(), Zone::Ipv4Only, 1 << 20, u32::MAX), 0);
+    assert_eq!(allocations_among(counting(), Zone::Ipv4Only, 1 << 20, 100), 0);
+}
+
+#[test]
 fn refused_clients_allocate_nothing_and_are_counted() {
     let nobody = Settings { allow: Default::default(), ..settings(Lookup::Sequential) };
     let mut engine = Engine::new(nobody, Capacity { pending: 1000, cache: 0 }, [7; 32]);

@@ -18,7 +18,7 @@ const LAYERS: &[&[&str]] = &[
     &["trace"],
     &["interface"],
     &["context"],
-    &["answer", "upstream"],
+    &["answer", "upstream", "needs"],
     &["cache", "local"],
     &["rpz"],
     &["client", "settings"],

@@ -139,6 +139,8 @@ struct Running {
 pub struct Monitor {
     settings: HealthSettings,
     watched: Vec<Watched>,
+    /// True while no round starts.
+    is_paused: bool,
     drains: Vec<(Pref64, Drain)>,
     /// Time of the next step of the drains that are under way.
     drain_step: Option<Instant>,
@@ -155,6 +157,7 @@ impl Monitor {
         Monitor {
             settings: HealthSettings::default(),
             watched: Vec::new(),
+            is_paused: false,
             drains: Vec::new(),
             drain_step: None,
             changes: VecDeque::new(),
@@ -196,6 +199,20 @@ impl Monitor {
         }
         self.drains.retain(|(prefix, _)| has_prefix(prefix));
         self.version += 1;
+    }
+
+    /// Starts no round until [`Monitor::resume`]: another process watches the gateways. Rounds that run have no result, and states stay.
+    pub fn pause(&mut self) {
+        self.is_paused = true;
+        self.watched.iter_mut().for_each(|one| one.running = None);
+    }
+
+    /// Starts rounds again, within an interval from now.
+    pub fn resume(&mut self, now: Instant) {
+        self.is_paused = false;
+        for place in 0..self.watched.len() {
+            self.watched[place].next = now + self.part_of(self.settings.interval);
+        }
     }
 
     /// Makes a gateway that is watched down: the predecessor of this process knew it to be dead.
@@ -284,6 +301,9 @@ impl Monitor {
 
     /// Starts a round that is due, if there is one.
     pub fn take_due(&mut self, now: Instant) -> Option<Round> {
+        if self.is_paused {
+            return None;
+        }
         let place = self.watched.iter().position(|one| one.running.is_none() && one.next <= now)?;
         self.rounds += 1;
         let id = RoundId(self.rounds);
@@ -332,10 +352,11 @@ impl Monitor {
         }
     }
 
-    /// Next time at which something is to be done; none: nothing is watched, and nothing drains.
+    /// Next time at which something is to be done; none: nothing is watched, or rounds are paused, and nothing drains.
     pub fn next(&self) -> Option<Instant> {
         let of_one = |one: &Watched| one.deadline(&self.settings).unwrap_or(one.next);
-        self.watched.iter().map(of_one).chain(self.drain_step).min()
+        let watched = self.watched.iter().filter(|_| !self.is_paused);
+        watched.map(of_one).chain(self.drain_step).min()
     }
 
     /// The next change of a state that was not taken yet.

@@ -265,6 +265,23 @@ fn outcomes_of_a_round_that_is_over_do_not_count() {
 }
 
 #[test]
+fn while_another_process_watches_no_round_starts_and_no_state_changes() {
+    let mut monitor = Monitor::new(1);
+    monitor.configure(START, HealthSettings::default(), vec![gateway(0, 1), gateway(1, 1)], |_| true);
+    let now = START + INTERVAL;
+    let running = monitor.take_due(now).unwrap().id;
+    monitor.pause();
+    assert!(!monitor.is_running(running));
+    monitor.expire(now + Span::from_secs(5));
+    assert!(monitor.take_due(now + Span::from_secs(5)).is_none() && monitor.next().is_none());
+    assert_eq!(monitor.status(&prefix(0)).liveness, Liveness::Unprobed);
+    let now = now + Span::from_secs(5);
+    monitor.resume(now);
+    let next = monitor.next().unwrap();
+    assert!(next >= now && next <= now + INTERVAL && monitor.take_due(next).is_some());
+}
+
+#[test]
 fn a_drain_over_time_moves_on_each_second_and_ends() {
     let mut monitor = Monitor::new(1);
     let drain = Drain { since: START, over: Span::from_secs(10) };

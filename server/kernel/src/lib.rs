@@ -7,7 +7,7 @@
 //! | [`epoll`] | readiness of descriptors |
 //! | [`pinned_array`] | the memory that system calls read and write |
 //! | [`control_messages`] | control messages of a send or a receive |
-//! | [`netlink`], [`interfaces`] | questions to the kernel, and the addresses of this machine |
+//! | [`netlink`], [`interfaces`], [`router_options`] | questions to the kernel, the addresses of this machine, and what routers announce |
 //! | [`remedy`] | the end of a message about an error: what to do |
 //!
 //! Functions that take a raw descriptor are for owners of the socket, who keep it open. Nothing here knows DNS, threads or time.
@@ -23,5 +23,6 @@ pub mod netlink;
 #[allow(unsafe_code)]
 pub mod pinned_array;
 pub mod remedy;
+pub mod router_options;
 #[allow(unsafe_code)]
 pub mod syscalls;

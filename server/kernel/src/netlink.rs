@@ -75,6 +75,11 @@ fn message(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, body, octets.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
+/// The first of some messages that the kernel sends unasked: its type, and the octets after its header.
+pub fn first(octets: &[u8]) -> Option<(u16, &[u8])> {
+    message(octets).map(|(kind, body, _)| (kind, body))
+}
+
 /// The first four octets as a number in the order of the machine.
 pub fn word(octets: &[u8]) -> Option<u32> {
     octets.first_chunk::<4>().map(|octets| u32::from_ne_bytes(*octets))

@@ -16,7 +16,7 @@ fn mappings(lines: &[&str]) -> Mappings {
     Mappings::new(lines.iter().map(|line| line.parse().unwrap()).collect()).unwrap()
 }
 
-/// The example table of RFC 7757 section 3.2.
+/// The example table of RFC 7757 (figure 1).
 const EXAMPLES: [&str; 6] = [
     "192.0.2.1 2001:db8:aaaa::",
     "192.0.2.2/32 2001:db8:bbbb::b/128",

@@ -94,7 +94,12 @@ impl Bound {
         shared.tls_upstreams().replace(config.upstream.tls_upstreams());
         shared.sources().replace(config.upstream.query_sources(config.server.freebind));
         warn_of_workers(&shared, options.workers, is_demo);
-        let file_limit = FileLimit::new(open_files, shared.workers(), shared.addresses().len());
+        let file_limit = FileLimit::new(
+            open_files,
+            shared.workers(),
+            shared.addresses().len(),
+            config.dns64.trial_sockets(),
+        );
         if let Some(warning) = file_limit.warning(config) {
             warn_unless(is_demo, &warning);
         }

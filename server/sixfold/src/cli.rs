@@ -5,8 +5,10 @@ use crate::config::{
     Allowed, Name, Network, Overrides, allowed, duration, endpoint, forgotten_brackets, limits, prefix,
 };
 use crate::explain::Request;
+use crate::needs::By;
 use crate::version;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use convert::Dialect;
 use pref64::Pref64;
 use std::net::{IpAddr, SocketAddr};
@@ -92,6 +94,13 @@ At most 1,000 queries a second and 100,000 in all; a line tells how many were le
 
 Example: the queries of one network, until 10 were shown:
   sixfold ctl trace on --client 2001:db8:1::/48 | head";
+
+const NEEDS_HELP: &str = "\
+Nothing of it is on a disk; a restart ends the counts.
+
+Example: the networks on which DNS64 may be switched off, for a script:
+  sixfold ctl needs --by client --top 1000 --json";
+
 const UPGRADE_HELP: &str = "\
 Prints the new process and its version. Exit status 1: the old process goes on, for the reason shown.
 
@@ -210,6 +219,19 @@ pub enum CtlCommand {
     Prefixes,
     /// Takes one prefix out of new answers, or puts it back
     Prefix(PrefixCommand),
+    /// Names or client networks that still need DNS64, by synthesized answers; with `statistics.needs`
+    #[command(after_help = NEEDS_HELP)]
+    Needs {
+        /// Names, or client networks
+        #[arg(long, value_enum, value_name = "WHAT", default_value = "name")]
+        by: By,
+        /// Most of them that are shown
+        #[arg(long, value_name = "N", default_value_t = 20)]
+        top: usize,
+        /// All counts begin anew after this answer
+        #[arg(long)]
+        reset: bool,
+    },
     /// File, name, serial number, records, left-out records and age of every response policy zone
     Rpz,
     /// Reports not ready, so that traffic goes to other servers, and still answers queries
@@ -345,7 +367,7 @@ impl Cli {
     /// Reads the command line. Help and version go to standard output, with exit status 0; wrong usage is an error on
     /// standard error, with exit status 2.
     pub fn read() -> Cli {
-        Cli::try_parse().unwrap_or_else(|error| {
+        Cli::try_parse().and_then(Cli::checked).unwrap_or_else(|error| {
             if !error.use_stderr() {
                 error.exit();
             }
@@ -358,6 +380,18 @@ impl Cli {
             }
             std::process::exit(2)
         })
+    }
+
+    /// Refuses an option that its command does not have, as far as the definitions above do not.
+    fn checked(self) -> Result<Cli, clap::Error> {
+        use PrefixAction::Undrain;
+        let Command::Ctl(Ctl { command: CtlCommand::Prefix(prefix), .. }) = &self.command else {
+            return Ok(self);
+        };
+        let PrefixCommand { action: Undrain, over: Some(_), .. } = prefix else { return Ok(self) };
+        let text =
+            "`--over` is for `drain`: a prefix that drains no more is in new answers at once; leave it out";
+        Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 }
 

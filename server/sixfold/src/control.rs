@@ -6,6 +6,7 @@ use crate::cache_commands;
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::control_answer::{Answer, Format, UNKNOWN_COMMAND};
 use crate::metrics::Metrics;
+use crate::needs;
 use crate::policy_zones;
 use crate::prefixes::report;
 use crate::reload::Reloaded;
@@ -165,10 +166,10 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
         }),
         "prefixes" => {
             server.worker_statuses().await;
-            let statuses = server.prefix_statuses();
+            let (statuses, empty) = (server.prefix_statuses(), server.prefixes.empty_sources());
             Ok(match format {
-                Format::Json => Answer::json_lines(&report::objects(&statuses)),
-                Format::Text => Answer::text(report::text(&statuses)),
+                Format::Json => Answer::json_lines(&report::objects(&statuses, &empty)),
+                Format::Text => Answer::text(report::text(&statuses, &empty)),
             })
         }
         "rpz" => Ok(match format {
@@ -189,6 +190,9 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
             ["prefix", "undrain", prefix] => drain_prefix(server, prefix, None, format),
             ["flush", name] => cache_commands::flush(server, Some(name), false, format).await,
             ["flush", name, "below"] => cache_commands::flush(server, Some(name), true, format).await,
+            ["needs", ref words @ ..] if let Some(request) = needs::Request::from_words(words) => {
+                needs::answer(server, request, format).await
+            }
             ["lookup", name] => cache_commands::lookup(server, name, None, format).await,
             ["lookup", name, qtype] => cache_commands::lookup(server, name, Some(qtype), format).await,
             _ => Err(format!("{UNKNOWN_COMMAND}{command:?}\n")),

@@ -13,10 +13,10 @@ pub struct FileLimit {
 
 impl FileLimit {
     /// Each worker needs its links to upstreams, its listeners, further handles of them for a successor (`upgrade/`), and the
-    /// descriptor that wakes it. Some more files are
+    /// descriptor that wakes it. `trials` are sockets for trials of real AAAA records. Some more files are
     /// for the rest: log, metrics, control socket, and the configuration during a reload.
-    pub fn new(limit: u64, workers: usize, listeners: usize) -> FileLimit {
-        let reserved = workers * (LINKS + 3 * listeners) + 64;
+    pub fn new(limit: u64, workers: usize, listeners: usize, trials: usize) -> FileLimit {
+        let reserved = workers * (LINKS + 3 * listeners) + trials + 64;
         FileLimit { limit: usize::try_from(limit).unwrap_or(usize::MAX), reserved }
     }
 
@@ -57,15 +57,15 @@ mod tests {
 
     #[test]
     fn connections_leave_the_files_that_the_workers_need() {
-        let files = FileLimit::new(20_000, 4, 2);
+        let files = FileLimit::new(20_000, 4, 2, 0);
         assert_eq!(files.grant(10_000), 10_000);
         assert_eq!(files.grant(50_000), 20_000 - 4 * (LINKS + 6) - 64);
     }
 
     #[test]
     fn with_too_few_files_connections_get_a_quarter_and_never_nothing() {
-        assert_eq!(FileLimit::new(1024, 4, 2).grant(10_000), 256);
-        assert_eq!(FileLimit::new(20, 4, 2).grant(10_000), 16);
-        assert_eq!(FileLimit::new(1024, 4, 2).grant(10), 10);
+        assert_eq!(FileLimit::new(1024, 4, 2, 0).grant(10_000), 256);
+        assert_eq!(FileLimit::new(20, 4, 2, 0).grant(10_000), 16);
+        assert_eq!(FileLimit::new(1024, 4, 2, 0).grant(10), 10);
     }
 }

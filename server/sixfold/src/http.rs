@@ -110,7 +110,10 @@ async fn answer(request: &Request<Incoming>, server: &ServerHandle) -> Response<
             }
         },
         "/readyz" => match server.health().await {
-            Ok(()) => text(StatusCode::OK, format!("ok\n{}", report::trouble(&server.prefix_statuses()))),
+            Ok(()) => {
+                let trouble = report::trouble(&server.prefix_statuses(), &server.prefixes.empty_sources());
+                text(StatusCode::OK, format!("ok\n{trouble}"))
+            }
             Err(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
         },
         "/status" | "/status.json" | "/status.css" | "/status.js" => {

@@ -33,6 +33,7 @@ mod log_line;
 pub mod memory;
 pub mod metric_families;
 pub mod metrics;
+mod needs;
 mod observers;
 pub mod panic;
 mod policy_hits;

@@ -32,7 +32,13 @@ pub fn bound(config: &Config) -> u64 {
         () if !tls.listen_dot.is_empty() => CONNECTION[1],
         () => CONNECTION[0],
     };
-    PROGRAM + config.cache.size + workers * worker + STREAMS + limits.tcp_connections as u64 * connection
+    let needs = if config.statistics.needs { engine::needs::octets(config.server.worker_count()) } else { 0 };
+    PROGRAM
+        + needs as u64
+        + config.cache.size
+        + workers * worker
+        + STREAMS
+        + limits.tcp_connections as u64 * connection
 }
 
 /// A warning if the bound is above what the control group of this process or the machine has.

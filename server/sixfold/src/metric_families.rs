@@ -105,13 +105,14 @@ pub const SECTIONS: &[Section] = &[
         introduction: "",
         families: &[
             Family::of("sixfold_synthesized_total", "counter",
-                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `aaaa_error`; `aaaa_timeout`",
+                "`reason`, the result of the AAAA lookup: `nodata`; `excluded` all AAAA records; `ignored` by a rule; `dead` all addresses; `aaaa_error`; `aaaa_timeout`",
                 "Answers with synthesized AAAA records.", ""),
             Family::of("sixfold_not_synthesized_total", "counter",
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \
                  are set; `not_recursive` RD is clear; `bogus` the upstream calls the data bogus; `failure_passed` by `dns64.on-failure`; `no_a` \
                  no A record; `a_failed` the A lookup failed; `policy` no address may be embedded, or a response policy zone denies the name; \
-                 `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"",
+                 `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"; \
+                 `no_prefix` no prefix has been discovered",
                 "AAAA queries answered without synthesis.", ""),
             Family::of("sixfold_local_answers_total", "counter",
                 "`zone`: `ipv4only` `ipv4only.arpa` and the reverse names of its addresses; `reverse` reverse names under the prefixes; \
@@ -134,6 +135,10 @@ pub const SECTIONS: &[Section] = &[
             Family::of("sixfold_prefix_answers_total", "counter",
                 "`prefix`", "Answers with synthesized addresses under the prefix.",
                 "Counted with `dns64.spread`, with a `[[dns64.gateway]]`, or while a prefix drains; absent otherwise."),
+            Family::of("sixfold_address_trials_total", "counter",
+                "`result`: `alive` a connection was established; `dead` none; `impossible` this machine has no route or no socket; `dropped` for \
+                 lack of room", "Trials of addresses in real AAAA records, for rules with `real-aaaa = \"verify\"`.",
+                "See [dead AAAA records](../how-to/dead-aaaa.md)."),
             Family::of("sixfold_bogus_checks_total", "counter",
                 "", "AAAA queries that failed without a reason and were repeated with CD.", "See [DNSSEC](../explanation/dnssec.md)."),
             Family::of("sixfold_extended_errors_total", "counter",

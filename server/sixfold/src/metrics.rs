@@ -9,6 +9,7 @@ use engine::counters::DURATION_BOUNDS_US;
 use engine::upstream::BreakerState;
 use engine::upstream::{QueryKind, Server};
 use engine::{Counter, Counters};
+use gateways::Trials;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -126,7 +127,7 @@ impl Metrics {
         }
     }
 
-    /// The prefixes in use, which the configuration names.
+    /// The prefixes in use.
     fn prefixes(&mut self, server: &ServerHandle) {
         for status in server.prefix_statuses() {
             let prefix = status.prefix.to_string();
@@ -138,6 +139,12 @@ impl Metrics {
             if let Some(answers) = status.answers {
                 self.add("prefix_answers_total", &labels, answers as f64);
             }
+        }
+        let Trials { alive, dead, impossible, dropped } = server.prefixes.trials();
+        for (result, count) in
+            [("alive", alive), ("dead", dead), ("impossible", impossible), ("dropped", dropped)]
+        {
+            self.add("address_trials_total", &[("result", result)], count as f64);
         }
     }
 

@@ -289,8 +289,8 @@ impl ServerHandle {
             new.server.allow.interfaces = networks;
             settings.iter_mut().for_each(|settings| settings.allow = new.allowed_networks());
         }
-        let prefixes = self.prefixes.prepare(&new);
-        settings.iter_mut().for_each(|settings| settings.dns64.gateways.clone_from(&prefixes.gateways));
+        let prefixes = self.prefixes.prepare(&new, &settings[0].dns64);
+        settings.iter_mut().for_each(|settings| settings.dns64.clone_from(&prefixes.dns64));
         let applied = match self.apply(&new, settings) {
             Ok(applied) => applied,
             Err(error) => {

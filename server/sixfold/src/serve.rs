@@ -13,7 +13,7 @@ use crate::identity::Identity;
 use crate::inherited_sockets::{InheritedSockets, Origin};
 use crate::log::{self, Log};
 use crate::observers::{Observers, RunningTraces, WorkerEngine};
-use crate::prefixes::{self, Prefixes};
+use crate::prefixes::{self, Echo, Prefixes};
 use crate::process::Process;
 use crate::reload::{Reloads, engine_settings};
 use crate::running_server::ServerHandle;
@@ -121,13 +121,14 @@ fn start_and_serve(
     let open_files = raise_file_limit(demo.is_some());
     let seed = predecessor.map(|predecessor| predecessor.steering_seed);
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
-    let echo = prefixes::open_echo(&config);
+    let echo = prefixes::open_echo(&config, predecessor.and_then(Predecessor::take_echo));
     become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
     let refusal = match demo {
         Some(_) => Some(Refusal::Demo),
         None => (config.server.datapath == Datapath::Xdp).then_some(Refusal::Xdp),
     };
+    let for_successor = (for_successor, echo.as_ref().and_then(Echo::for_successor));
     let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, refusal);
     let sandbox = restrict(&config, source.as_deref(), demo.as_ref())?;
     demo.as_mut().map_or(Ok(()), Demo::start)?;
@@ -137,9 +138,13 @@ fn start_and_serve(
         .map_err(|error| error.to_string())?;
     let cookie_secret = cookie_secret(predecessor)?;
     let handed = predecessor.map_or(&[][..], |predecessor| &predecessor.prefixes[..]);
-    let prefixes = Arc::new(Prefixes::new(&config, handed, u64::from_ne_bytes(random()?))?);
     let mut settings = engine_settings(&config, cookie_secret);
-    settings.dns64.gateways = prefixes.gateways();
+    let seed = u64::from_ne_bytes(random()?);
+    let prefixes = Arc::new(Prefixes::new(&config, &settings.dns64, handed, seed)?);
+    if predecessor.is_some() {
+        prefixes.pause_probes();
+    }
+    settings.dns64 = prefixes.settings();
     let threads = start_workers(workers, &config, &settings, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,
@@ -188,7 +193,7 @@ fn raise_file_limit(is_demo: bool) -> u64 {
 
 /// Starts the launcher of successors, before the process restricts itself, unless there is a reason against upgrades.
 fn prepare_upgrade(
-    sockets: Vec<OwnedFd>,
+    for_successor: (Vec<OwnedFd>, Option<OwnedFd>),
     control: Option<&ControlSocket>,
     predecessor: Option<&Predecessor>,
     refusal: Option<Refusal>,
@@ -196,7 +201,7 @@ fn prepare_upgrade(
     let history = predecessor.map(|predecessor| predecessor.history.clone()).unwrap_or_default();
     let owns_path = control.is_some_and(|control| control.owns_path.get())
         || predecessor.is_some_and(|predecessor| predecessor.owns_control_path);
-    Upgrade::prepare(sockets, owns_path, history, refusal)
+    Upgrade::prepare(for_successor, owns_path, history, refusal)
 }
 
 /// The secret of server cookies, for a configuration without one: that of the predecessor, so that its cookies stay valid.
@@ -332,6 +337,7 @@ fn supervise(
 fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&ControlSocket>) {
     predecessor.replace(control.is_some_and(|control| !control.owns_path.get()));
     server.read_sockets();
+    server.prefixes.resume_probes();
     server.upgrade.note_success();
     let (process, former) = (std::process::id(), predecessor.process);
     let launcher = server.upgrade.launcher_process();

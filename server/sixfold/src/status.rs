@@ -45,7 +45,7 @@ pub async fn text(server: &ServerHandle) -> String {
     if let Some(certificate) = Certificate::of(&config) {
         line("certificate", certificate.to_string());
     }
-    line("prefixes", report::line(&config, &server.prefix_statuses()));
+    line("prefixes", server.prefixes.line(&server.prefix_statuses()));
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
     line("memory", memory(server));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
@@ -79,8 +79,8 @@ pub async fn json(server: &ServerHandle) -> Value {
         })),
         "memory_resident_bytes": server.process.resident(),
         "memory_bound_bytes": memory::bound(&config),
-        "prefixes": config.dns64.prefixes.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "prefix_states": report::objects(&server.prefix_statuses()),
+        "prefixes": server.prefixes.general().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "prefix_states": report::objects(&server.prefix_statuses(), &server.prefixes.empty_sources()),
         "workers": statuses.len(),
         "workers_responding": responding.len(),
         "pending": responding.iter().map(|status| status.pending).sum::<usize>(),

@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn all_addresses_of_both_hints_are_found() {
-        // RFC 9460 appendix D.2, figure 8: 1 example.com. ipv6hint="2001:db8::1,2001:db8::53:1"; here with an ipv4hint and a port before.
+        // RFC 9460 appendix D.2, figure 7: 1 example.com. ipv6hint="2001:db8::1,2001:db8::53:1"; here with an ipv4hint and a port before.
         let rdata = b"\0\x01\x07example\x03com\0\0\x03\0\x02\x01\xbb\0\x04\0\x08\xc0\0\x02\x01\xc0\0\x02\x02\0\x06\0\x20\
             \x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\x53\0\x01";
         let six = |last: [u8; 4]| {

@@ -25,7 +25,8 @@ pub fn run(input: &[u8]) {
             again.edns.cookie_secrets.clone_from(&config.edns.cookie_secrets);
             assert_eq!(again, config, "{printed}");
             let settings = config.settings();
-            assert!(!settings.upstream.forwarders.is_empty() && !settings.dns64.prefixes.is_empty());
+            let has_prefixes = !settings.dns64.prefixes.is_empty() || settings.dns64.discovery.is_some();
+            assert!(!settings.upstream.forwarders.is_empty() && has_prefixes);
             assert!((1..=engine::limits::TRIES).contains(&usize::from(settings.upstream.tries)));
             assert!((512..=engine::limits::UDP_SIZE).contains(&usize::from(settings.udp_size)));
         }

@@ -2,7 +2,9 @@
 
 use crate::process::{CommandOutput, Process, run, run_for, run_with};
 use crate::scratch;
+use std::fs::File;
 use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Once;
@@ -49,6 +51,18 @@ impl Namespace {
     /// Name of the namespace for `ip netns`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Runs a closure on a thread in the namespace: its sockets, and those of its threads, belong there.
+    pub fn inside<T: Send>(&self, run: impl FnOnce() -> T + Send) -> T {
+        let file = File::open(Path::new(RUNNING).join(&self.name)).expect("the namespace has a file");
+        let in_thread = || {
+            let kind = rustix::thread::LinkNameSpaceType::Network;
+            rustix::thread::move_into_link_name_space(file.as_fd(), Some(kind))
+                .expect("root may enter a namespace");
+            run()
+        };
+        std::thread::scope(|scope| scope.spawn(in_thread).join().expect("the thread ends"))
     }
 
     /// Runs lines of `ip` commands in the namespace.

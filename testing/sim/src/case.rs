@@ -3,11 +3,14 @@
 
 use crate::client_view::Seen;
 use crate::config::Config;
+use crate::gateways::Given;
 use crate::ground_truth::NameId;
 use crate::pending::Pending;
 use crate::policy::Rule;
+use crate::prefix::Prefix;
 use crate::timeline::{Key, Timeline};
 use core::cell::Cell;
+use engine::dns64::gateways::Spread;
 use std::net::IpAddr;
 
 /// One client query and its answer.
@@ -30,6 +33,8 @@ pub struct Case<'a> {
     pub is_ipv4only: bool,
     /// The client's address.
     pub client: IpAddr,
+    /// The prefixes that the client gets by the states of the gateways; none: all.
+    pub given: Option<Given>,
     /// Decision of the response policy so far.
     pub rpz: Cell<RpzState<'a>>,
 }
@@ -49,6 +54,48 @@ impl<'a> Case<'a> {
     /// The upstream question for a name and type, with the flags of the client's query.
     pub(crate) fn key(&self, name: NameId, rtype: u16) -> Key {
         Key { name, rtype, bits: self.query.bits }
+    }
+
+    /// The prefixes for an IPv4 address of the name that the client gets.
+    pub(crate) fn prefixes_for(&self, address: [u8; 4], config: &Config) -> Vec<Prefix> {
+        let list = config.prefixes_for(self.query.name, address);
+        let is_general = core::ptr::eq(list, &config.prefixes[..]);
+        let is_given = |prefix: &&Prefix| match &self.given {
+            None => true,
+            Some(given) if is_general => given.general.contains(prefix),
+            Some(given) => given.has_legacy,
+        };
+        list.iter().filter(is_given).copied().collect()
+    }
+
+    /// True if no gateway lives for one of these IPv4 addresses of the name.
+    pub(crate) fn has_no_gateway(&self, addresses: &[[u8; 4]], config: &Config) -> bool {
+        let is_missing = |&address: &[u8; 4]| {
+            !config.prefixes_for(self.query.name, address).is_empty()
+                && self.prefixes_for(address, config).is_empty()
+        };
+        addresses.iter().any(is_missing)
+    }
+
+    /// Longest TTL of a synthesis by the states of the gateways, seconds; none: no prefix that it may have is probed.
+    pub(crate) fn longest_ttl(&self, addresses: &[[u8; 4]], config: &Config) -> Option<u32> {
+        let settings = config.gateways.as_ref()?;
+        let is_probed = |prefix: &Prefix| {
+            let same = |other: &&Prefix| (other.address, other.length) == (prefix.address, prefix.length);
+            let place = config.all_prefixes().collect::<Vec<_>>().iter().position(same);
+            place.is_some_and(|place| settings.probed[place])
+        };
+        let may_have_probed = |&address: &[u8; 4]| {
+            let list = config.prefixes_for(self.query.name, address);
+            // What is written for one client network is copied for others, under their prefixes; but not what a rule decides.
+            let is_copied =
+                core::ptr::eq(list, &config.prefixes[..]) && !config.ignores_real(self.query.name);
+            match settings.spread == Spread::Client && is_copied {
+                true => list.iter().any(is_probed),
+                false => self.prefixes_for(address, config).iter().any(is_probed),
+            }
+        };
+        addresses.iter().any(may_have_probed).then_some(settings.answer_ttl)
     }
 
     /// True if a configuration answers a question without an upstream.

@@ -43,12 +43,18 @@ pub(crate) fn is_synthesized<'a>(
     if wanted.is_empty() && aaaa.is_nodata && is_empty_answer(case, name, before, config) {
         return true;
     }
+    if wanted.is_empty() && case.has_no_gateway(&said.v4, config) && is_without_gateway(case, lookups) {
+        return true;
+    }
     let may_be_cached = config.cache > 0 && case.query.bits.rd && before.is_empty();
     let (mut low, mut high) = negative_ttl(case, aaaa.lookup, may_be_cached, aaaa.decided_by);
     let (a_low, a_high) = last.ttl(said.ttl);
     // The TTL of a cached synthesis counts whole seconds since it was made, and so do the TTLs of its lookups: one may be lost.
     let slack = u32::from(may_be_cached);
     (low, high) = (low.min(a_low), high.min(a_high.saturating_add(slack)));
+    if let Some(longest) = case.longest_ttl(&said.v4, config) {
+        (low, high) = (if may_be_cached { 0 } else { low.min(longest) }, high.min(longest));
+    }
     if answer.rcode() != 0 || !has_aliases(case, lookups) || !answer.v4.is_empty() {
         return false;
     }
@@ -81,7 +87,7 @@ pub(crate) fn embedded_addresses(case: &Case<'_>, said: &Said, config: &Config) 
             continue;
         }
         done.push(address);
-        for prefix in config.prefixes_for(case.query.name, address) {
+        for prefix in case.prefixes_for(address, config) {
             // 127.0.0.0/8 is in never-embed; 10.0.0.0/8 is not global (RFC 6052 section 3.1).
             let is_barred = address[0] == 127 || address[0] == 10 && prefix.is_well_known();
             if !is_barred && wanted.len() < config.max_records {
@@ -105,6 +111,14 @@ fn is_empty_answer<'a>(case: &Case<'a>, name: NameId, before: &[LookupReport<'a>
         // The CNAME records that led to the name are known even if the SOA record is not.
         _ => has_only_aliases(case, before),
     })
+}
+
+/// True if the answer is the empty one where no gateway lives: the aliases, and an SOA record of five seconds.
+fn is_without_gateway(case: &Case<'_>, lookups: &[LookupReport<'_>]) -> bool {
+    let answer = case.answer;
+    let is_empty = answer.rcode() == 0 && answer.v4.is_empty() && answer.v6.is_empty() && !answer.ad();
+    let has_soa = answer.soa == Some((5, 5)) || answer.is_truncated() && may_be_truncated(case, lookups, 0);
+    is_empty && has_soa && has_aliases(case, lookups)
 }
 
 /// Least and greatest TTL bound that the AAAA lookup sets. `may_be_cached`: the synthesis may have been made some time ago.

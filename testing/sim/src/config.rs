@@ -1,12 +1,13 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
+use crate::gateways::GatewayConfig;
 use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
     Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
@@ -25,6 +26,8 @@ pub struct Config {
     pub prefixes: Vec<Prefix>,
     /// Prefix for names under `legacy.test`, instead of the others.
     pub legacy: Option<Prefix>,
+    /// Gateways behind the prefixes, and the choice among them; none: each answer has all prefixes.
+    pub gateways: Option<GatewayConfig>,
     /// Real AAAA records of names under `ignore.test` are ignored.
     pub ignores: bool,
     /// IPv4 addresses of 45.0.0.0/8 are not embedded.
@@ -122,6 +125,7 @@ impl Config {
         Config {
             prefixes: vec![],
             legacy: None,
+            gateways: None,
             ignores: false,
             leaves_out: false,
             v6_only: false,
@@ -196,7 +200,7 @@ impl Config {
                 }
                 2 => other.queries = *rng.choose(&[0, 1, 50]),
                 3 => other.own = Owned::draw(rng),
-                _ => other.prefixes = vec![Prefix::draw(rng, 5)],
+                _ => (other.prefixes, other.gateways) = (vec![Prefix::draw(rng, 5)], None),
             }
         }
         other
@@ -208,7 +212,8 @@ impl Config {
         self.own.prepare(ground_truth, &prefixes, self.reverse);
     }
 
-    fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
+    /// All prefixes: the general ones, and that of the rule.
+    pub fn all_prefixes(&self) -> impl Iterator<Item = &Prefix> {
         self.prefixes.iter().chain(&self.legacy)
     }
 
@@ -266,6 +271,7 @@ impl Config {
             client_prefix: if self.queries == 0 && self.responses == 0 { 56 } else { 64 },
             queries_per_client: self.queries,
             responses_per_client: self.responses,
+            needs: None,
         }
     }
 
@@ -315,7 +321,9 @@ impl Config {
             arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
             // There are at most three rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
+            discovery: None,
             gateways: None,
+            verdicts: None,
         }
     }
 
@@ -330,7 +338,7 @@ impl Config {
         }
         if self.ignores {
             let prefixes = self.prefixes.iter().map(Prefix::to_engine).collect();
-            rules.push(Rule { names: zone(2), prefixes, ignores_real: true, ..Rule::default() });
+            rules.push(Rule { names: zone(2), prefixes, real_aaaa: RealAaaa::Ignore, ..Rule::default() });
         }
         rules
     }
@@ -370,7 +378,9 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Arc::default(),
+            discovery: None,
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),
@@ -379,6 +389,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        needs: None,
     }
 }
 

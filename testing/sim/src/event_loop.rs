@@ -29,12 +29,16 @@ impl World {
     pub fn run(mut self) -> Result<Tally, Violation> {
         while self.violations.is_empty() {
             let event = self.event_times.peek().map(|Reverse((at, _))| *at);
-            let Some(next) = [event, self.deadline].into_iter().flatten().min() else { break };
+            let next = [event, self.deadline, self.gateways.next()];
+            let Some(next) = next.into_iter().flatten().min() else { break };
             if self.queries_left == 0 && self.pending.is_empty() && self.now + judge::DEADLINE < next {
                 break;
             }
             self.now = self.now.max(next);
             self.outbox.now = self.now;
+            if self.gateways.step(self.now, self.now - self.jumped) {
+                self.tell_gateways();
+            }
             if self.now >= self.network_faults.until {
                 self.network_faults.change(self.now, &mut self.rng);
                 self.apply_network_faults();
@@ -52,6 +56,7 @@ impl World {
             }
             if self.queries_left == 0 && self.network_faults.until != u64::MAX {
                 self.network_faults.calm();
+                self.gateways.stop();
                 self.apply_network_faults();
                 self.outbox.no_route.clear();
             }
@@ -213,6 +218,12 @@ impl World {
         if self.rng.below(1_000_000) < share {
             self.reload();
         }
+        if self.config().gateways.is_some() && self.gateways.draws_drain() {
+            let config = self.config().clone();
+            if self.gateways.drain(&config, self.now) {
+                self.tell_gateways();
+            }
+        }
         if self.rng.below(1_000_000) < share / 4 {
             let mut next = Some(0);
             while let Some(step) = next {
@@ -232,6 +243,16 @@ impl World {
         }
     }
 
+    /// The engine learns the states of the gateways.
+    fn tell_gateways(&mut self) {
+        self.trace(|world| {
+            format!("gateways {:?}", world.gateways.to_engine().map(|told| told.states().clone()))
+        });
+        self.engine.set_gateways(self.gateways.to_engine());
+        self.tally.gateway_changes = self.gateways.changes;
+        self.finish_step();
+    }
+
     fn reload(&mut self) {
         let before = self.config().clone();
         let mut config = before.draw_reload(&mut self.rng);
@@ -239,9 +260,15 @@ impl World {
             // A reload without a change.
             config = before;
         }
+        if config.gateways.is_none() {
+            self.gateways.draw(&mut config);
+        }
         self.trace(|_| format!("reload {config:?}"));
         config.prepare(&self.ground_truth);
-        self.engine.configure(config.to_engine(&self.ground_truth));
+        self.gateways.configure(&config, self.now, self.now - self.jumped);
+        let mut settings = config.to_engine(&self.ground_truth);
+        settings.dns64.gateways = self.gateways.to_engine();
+        self.engine.configure(settings);
         self.configs.push(config);
         self.reloaded = self.now - self.jumped;
         self.tally.reloads += 1;

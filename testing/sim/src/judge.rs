@@ -5,12 +5,14 @@ use crate::case::{Case, RpzState};
 use crate::client_view::{Seen, UNKNOWN_NAME, parse_answer};
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status, is_expected_cookie};
+use crate::gateways::Given;
 use crate::ground_truth::{A, AAAA, FIRST_ARPA_ID, Kind, MILLI, SECOND, zone_of};
 use crate::message::{MARK4, MARK6, QUESTION_OFFSET, question_section};
 use crate::network_faults::SERVERS;
 use crate::outbox::{SentAnswer, SentQuery, instant};
 use crate::pending::Pending;
 use crate::policy::Action;
+use crate::prefix::Prefix;
 use crate::rate_check::check_response_rate;
 use crate::timeline::Key;
 use crate::upstream::has_no_opt;
@@ -185,7 +187,8 @@ fn check_answer(
             u64::from(seen.v6.iter().all(|record| record.2[..6] != [0x20, 1, 0xd, 0xb8, 0, 6]));
     }
     world.tally.failed += u64::from(seen.rcode() == 2);
-    check_with_oracle(world, pending, &seen, limit)
+    check_with_oracle(world, pending, &seen, limit)?;
+    check_gateways(world, pending, &seen)
 }
 
 /// I2: size, flags and OPT record. Returns the octets that the answer may have in any case.
@@ -302,11 +305,67 @@ fn check_with_oracle(world: &World, pending: &Pending, seen: &Seen, limit: usize
     if configs.len() > 1 && configs.iter().any(|config| !config.policy.is_empty()) {
         return Ok(());
     }
-    let case = case_of(world, pending, seen, limit);
-    if case.is_allowed() { Ok(()) } else { Err(("I3-I6", describe_replies(world, pending, seen))) }
+    let choices: Vec<Option<Given>> =
+        configs.iter().flat_map(|config| world.gateways.choices(config)).collect();
+    if is_own_ipv4only(world, pending, seen, &choices) {
+        return Ok(());
+    }
+    let is_allowed = |given| case_of(world, pending, seen, limit, given).is_allowed();
+    match choices.iter().cloned().any(is_allowed) {
+        true => Ok(()),
+        false => Err(("I3-I6", describe_replies(world, pending, seen))),
+    }
 }
 
-fn case_of<'w>(world: &'w World, pending: &'w Pending, seen: &'w Seen, limit: usize) -> Case<'w> {
+/// True if the answer has the addresses of `ipv4only.arpa` (RFC 8880) under the prefixes that the client gets.
+fn is_own_ipv4only(world: &World, pending: &Pending, seen: &Seen, choices: &[Option<Given>]) -> bool {
+    let config = world.config();
+    let is_asked = world.ground_truth.name(pending.name).kind == Kind::Ipv4Only && pending.rtype == AAAA;
+    if !is_asked || seen.rcode() != 0 || !seen.edges.is_empty() || seen.is_truncated() {
+        return false;
+    }
+    let is_allowed = |given: &Given| {
+        let legacy = config.legacy.iter().filter(|_| given.has_legacy);
+        let mut prefixes: Vec<&Prefix> = vec![];
+        for prefix in given.general.iter().chain(legacy) {
+            if !prefixes.contains(&prefix) {
+                prefixes.push(prefix);
+            }
+        }
+        let under = |v4: [u8; 4]| prefixes.iter().map(move |prefix| prefix.embed(v4)).collect::<Vec<_>>();
+        let wanted: Vec<[u8; 16]> =
+            [[192, 0, 0, 170], [192, 0, 0, 171]].into_iter().flat_map(under).collect();
+        seen.v6.iter().map(|record| &record.2).eq(&wanted)
+    };
+    choices.iter().flatten().any(is_allowed)
+}
+
+/// I15: no prefix of a dead gateway, and each client network keeps its prefix.
+fn check_gateways(world: &mut World, pending: &Pending, seen: &Seen) -> Result<(), Fault> {
+    let bits = pending.bits;
+    let config = world.config().clone();
+    let has_synthesis = pending.rtype == AAAA
+        && pending.generation + 1 == world.configs.len()
+        && !(bits.dnssec_ok && bits.cd)
+        && !(world.clients.is_v4(pending.client) && config.v6_only)
+        && (!config.recursive_only || bits.rd)
+        && !(config.legacy.is_some() && zone_of(pending.name) == 1)
+        && config.policy.is_empty();
+    if config.gateways.is_none() || !has_synthesis {
+        return Ok(());
+    }
+    let client = world.clients.address(pending.client);
+    let awake = world.now - world.jumped;
+    world.gateways.check(&config, seen, client, awake).map_err(|what| ("I15", what))
+}
+
+fn case_of<'w>(
+    world: &'w World,
+    pending: &'w Pending,
+    seen: &'w Seen,
+    limit: usize,
+    given: Option<Given>,
+) -> Case<'w> {
     Case {
         timeline: &world.timeline,
         configs: &world.configs[pending.generation..],
@@ -316,6 +375,7 @@ fn case_of<'w>(world: &'w World, pending: &'w Pending, seen: &'w Seen, limit: us
         limit,
         is_v4: world.clients.is_v4(pending.client),
         client: world.clients.address(pending.client),
+        given,
         rpz: Cell::new(RpzState::Undecided),
         is_ipv4only: world.ground_truth.name(pending.name).kind == Kind::Ipv4Only,
     }

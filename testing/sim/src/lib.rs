@@ -4,8 +4,8 @@
 //!
 //! The crate uses no sockets, no real clock and no configuration files; no other crate depends on it. Read [`world`] first (the
 //! data), then `event_loop.rs` (the order of events), `judge.rs` (the invariants) and [`oracle`] (the rules of DNS64). The
-//! world around the engine is in [`ground_truth`], [`client`], [`upstream`], [`network_faults`] and [`forger`]. [`policy_worlds`] stands apart: worlds of response policy
-//! zones, without network faults.
+//! world around the engine is in [`ground_truth`], [`client`], [`upstream`], [`network_faults`], [`gateways`] and [`forger`]. [`policy_worlds`]
+//! stands apart: worlds of response policy zones, without network faults.
 //!
 //! `docs/simulation.md` of the project lists the checks, and tells how to replay a failing seed.
 #![forbid(unsafe_code)]
@@ -18,6 +18,7 @@ pub mod config;
 pub mod cookie;
 mod event_loop;
 pub mod forger;
+pub mod gateways;
 pub mod ground_truth;
 mod judge;
 pub mod local_oracle;

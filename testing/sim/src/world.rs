@@ -5,6 +5,7 @@ use crate::client::Clients;
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status};
 use crate::forger::Forger;
+use crate::gateways::Gateways;
 use crate::ground_truth::{GroundTruth, SECOND};
 use crate::network_faults::{NetworkFaults, SERVERS};
 use crate::outbox::{SimOutbox, instant};
@@ -56,6 +57,8 @@ pub struct Tally {
     pub failed: u64,
     /// Queries that were answered without an upstream query.
     pub hits: u64,
+    /// Changes of the states of gateways.
+    pub gateway_changes: u64,
 }
 
 impl Tally {
@@ -69,6 +72,7 @@ impl Tally {
         self.synthesized += other.synthesized;
         self.failed += other.failed;
         self.hits += other.hits;
+        self.gateway_changes += other.gateway_changes;
     }
 }
 
@@ -110,6 +114,7 @@ pub struct World {
     /// Lines from the upstreams.
     pub(crate) lines: [Direction; SERVERS],
     pub(crate) clients: Clients,
+    pub(crate) gateways: Gateways,
     pub(crate) forger: Forger,
     /// All configurations so far; the last one is in force.
     pub(crate) configs: Vec<Config>,
@@ -145,11 +150,16 @@ impl World {
         let mut config = Config::draw(&mut rng);
         let count = *rng.choose(&[5, 30, 200, 1000]);
         let ground_truth = GroundTruth::new(count, &mut rng);
+        let mut gateways = Gateways::new(seed);
+        gateways.draw(&mut config);
+        gateways.configure(&config, SECOND, SECOND);
         config.prepare(&ground_truth);
+        let mut settings = config.to_engine(&ground_truth);
+        settings.dns64.gateways = gateways.to_engine();
         let entropy = rng.entropy();
         let capacity = Capacity { pending: config.pending, cache: config.cache };
         let mut world = World {
-            engine: Engine::new(config.to_engine(&ground_truth), capacity, entropy),
+            engine: Engine::new(settings, capacity, entropy),
             outbox: SimOutbox::default(),
             now: SECOND,
             jumped: 0,
@@ -161,6 +171,7 @@ impl World {
             network_faults: NetworkFaults::draw(&mut rng),
             lines: core::array::from_fn(|_| Direction::new(Impairments::default(), rng.next_u64())),
             clients: Clients::draw(&mut rng),
+            gateways,
             forger: Forger::default(),
             configs: vec![config],
             timeline: Timeline::default(),

@@ -273,7 +273,9 @@ pub fn settings(workload: Workload) -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: if workload == Workload::Rules { rules(prefix).into() } else { Default::default() },
+            discovery: None,
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),
@@ -282,6 +284,7 @@ pub fn settings(workload: Workload) -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        needs: None,
     }
 }
 

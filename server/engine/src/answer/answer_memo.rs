@@ -171,7 +171,7 @@ impl AnswerMemo {
         let place = self.next;
         let (written, counts) =
             answer.compose(&mut self.frames[place], &ResponseParams { limit: MESSAGE, ..*params });
-        let len = written.len - params.opt_octets(written.ede);
+        let len = written.len - written.opt_octets(params);
         let Ok(message) = Message::parse(&self.frames[place][..written.len]) else {
             debug_assert!(false, "an answer of our own does not parse");
             frame[..written.len].copy_from_slice(&self.frames[place][..written.len]);
@@ -268,7 +268,8 @@ mod tests {
             header::set_qdcount(frame, 1);
             frame[wire::HEADER..place].copy_from_slice(QUESTION);
             frame[place] = self.1;
-            let written = Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None };
+            let written =
+                Written { len: place + 1, rcode: Rcode::NOERROR, truncated: false, ede: None, ede_text: 0 };
             (written, EmbeddingCounts::default())
         }
     }

@@ -19,6 +19,16 @@ pub struct Written {
     pub truncated: bool,
     /// EDE code in the response; `None` also if the response has no OPT record.
     pub ede: Option<EdeCode>,
+    /// Octets of the text of that extended error.
+    pub ede_text: usize,
+}
+
+impl Written {
+    /// Octets of the OPT record, which is the last record. `params`: those of the response.
+    #[inline]
+    pub(crate) fn opt_octets(&self, params: &ResponseParams<'_>) -> usize {
+        params.opt_octets(self.ede) + self.ede_text
+    }
 }
 
 /// Writes a response without records.
@@ -37,7 +47,7 @@ pub fn write_empty(
     header::set_qdcount(frame, u16::from(!params.question.is_empty()));
     len += append_opt(&mut frame[len..], params, rcode, ede);
     header::set_arcount(frame, u16::from(params.edns.is_some()));
-    Written { len, rcode, truncated: false, ede: params.edns.and(ede) }
+    Written { len, rcode, truncated: false, ede: params.edns.and(ede), ede_text: 0 }
 }
 
 /// Writes SERVFAIL with an extended error, whose text has at most [`EXTRA_TEXT`] octets.
@@ -51,7 +61,7 @@ pub fn write_failure(frame: &mut [u8], params: &ResponseParams<'_>, ede: EdeCode
     let start = 12 + params.question.len();
     let octets = wire::add_ede(&mut frame[start..], written.len - start, ede, text)
         .expect("a frame has room for a question and an OPT record");
-    Written { len: start + octets, ede: Some(ede), ..written }
+    Written { len: start + octets, ede: Some(ede), ede_text: text.len(), ..written }
 }
 
 /// Adds an extended error with a text to a complete response that has none, if it has an OPT record and the requestor takes that much.
@@ -63,13 +73,13 @@ pub(crate) fn append_text(
     written: Written,
     (code, text): (EdeCode, &str),
 ) -> Written {
-    let octets = params.opt_octets(None);
+    let octets = written.opt_octets(params);
     let room = params.limit.min(frame.len());
     let Some(start) = written.len.checked_sub(octets).filter(|_| params.edns.is_some()) else {
         return written;
     };
     match wire::add_ede(&mut frame[start..room], octets, code, text.as_bytes()) {
-        Some(octets) => Written { len: start + octets, ede: Some(code), ..written },
+        Some(octets) => Written { len: start + octets, ede: Some(code), ede_text: text.len(), ..written },
         None => written,
     }
 }
@@ -277,7 +287,7 @@ impl<'b, 'm> ResponseBuilder<'b, 'm> {
             }
         }
         let ede = params.edns.and(ede);
-        Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede }
+        Written { len: self.builder.finish(), rcode, truncated: self.truncated, ede, ede_text: 0 }
     }
 }
 

@@ -104,7 +104,7 @@ pub fn forward(frame: &mut [u8], params: &ResponseParams<'_>, forwarded: &Forwar
             let others = message.count(Section::Additional) - usize::from(message.opt_start().is_some());
             header::set_arcount(frame, others as u16 + u16::from(params.edns.is_some()));
             let len = end + append_opt(&mut frame[end..], params, rcode, ede);
-            return Written { len, rcode, truncated: false, ede: params.edns.and(ede) };
+            return Written { len, rcode, truncated: false, ede: params.edns.and(ede), ede_text: 0 };
         }
     }
     forward_anew(frame, params, forwarded)

@@ -22,7 +22,7 @@ pub(crate) fn append(
 ) {
     let options = params.edns.map_or(StreamOptions::NONE, |edns| edns.stream_options);
     let limit = params.limit.min(frame.len());
-    let mut opt = params.opt_octets(written.ede);
+    let mut opt = written.opt_octets(params);
     let start = written.len - opt;
     let Some(record) = frame.get_mut(start..limit) else { return };
     if options.contains(StreamOptions::KEEPALIVE) {
@@ -36,4 +36,32 @@ pub(crate) fn append(
         opt = pad(record, opt, start);
     }
     written.len = start + opt;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::builder::write_failure;
+    use crate::answer::params::{ResponseParamsEdns, unlimited_params};
+    use crate::interface::ClientTransport;
+    use crate::message::question::QueryFlags;
+    use wire::{Message, ede};
+
+    #[test]
+    fn options_stand_behind_the_text_of_an_extended_error() {
+        let asked = StreamOptions::KEEPALIVE.or(StreamOptions::PADDING);
+        let edns = ResponseParamsEdns::of_stream_options(asked, ClientTransport::Tls);
+        let question = b"\x01a\0\0\x1c\0\x01";
+        let params = ResponseParams { edns: Some(edns), ..unlimited_params(QueryFlags::default(), question) };
+        let mut frame = [0; 1024];
+        let mut written = write_failure(&mut frame, &params, ede::NETWORK_ERROR, "a text of some length");
+        append(&mut frame, &params, IdleTimeout(100), b"", &mut written);
+        let answer = Message::parse(&frame[..written.len]).unwrap();
+        let opt = answer.opt().unwrap();
+        assert_eq!(opt.ede().collect::<Vec<_>>(), [(ede::NETWORK_ERROR, &b"a text of some length"[..])]);
+        let timeout = opt.options().find(|&(code, _)| code == TCP_KEEPALIVE);
+        assert_eq!(timeout, Some((TCP_KEEPALIVE, &[0, 100][..])));
+        // RFC 8467 section 4.1: responses have a multiple of 468 octets.
+        assert_eq!(written.len, 468);
+    }
 }

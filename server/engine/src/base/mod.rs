@@ -1,4 +1,5 @@
-//! Data structures without DNS meaning: slab, timer wheel, max tree, keyed hashes, random numbers, lookup tables, frame buffers, time.
+//! Data structures without DNS meaning: slab, timer wheel, max tree, keyed hashes, random numbers, lookup tables, counts of frequent keys,
+//! frame buffers, time.
 //!
 //! Nothing here knows a query, a client, an upstream or a setting. Every structure is reserved or bounded at creation.
 //!
@@ -12,5 +13,6 @@ pub mod network;
 pub(crate) mod random;
 pub(crate) mod range_map;
 pub(crate) mod slab;
+pub(crate) mod space_saving;
 pub mod time;
 pub(crate) mod timer_wheel;

@@ -100,7 +100,7 @@ impl MessageCache {
         !self.is_off()
             && *class == Class::IN
             && query_flags.has(QueryFlags::RD)
-            && !query_flags.has(QueryFlags::PROBE)
+            && !query_flags.has_any(QueryFlags::PROBE.with(QueryFlags::OWN, true))
             && subnet.is_none()
     }
 

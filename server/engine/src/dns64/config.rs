@@ -4,6 +4,7 @@ use crate::base::network::{ClientNetworks, Network};
 use crate::base::time::Span;
 use crate::dns64::gateways::Gateways;
 use crate::dns64::rules::Rules;
+use crate::dns64::verdicts::Verdicts;
 use core::net::{Ipv4Addr, Ipv6Addr};
 use pref64::Pref64;
 use pref64::mapping::Mappings;
@@ -137,10 +138,19 @@ impl Default for Arpa {
     }
 }
 
+/// The discovery of prefixes (RFC 7050, RFC 8781). What it finds is among the prefixes of [`Dns64`] and its rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// Number of the configuration that names the sources: what was found for one configuration says nothing to another one.
+    pub configuration: u64,
+    /// Longest TTL with which clients learn of the prefixes, in seconds.
+    pub ttl_secs: u32,
+}
+
 /// Settings of the section `[dns64]`.
 #[derive(Clone, Debug)]
 pub struct Dns64 {
-    /// Prefixes, in the order of the synthesized records. Never empty.
+    /// Prefixes, in the order of the synthesized records. Empty only while the discovery has found none: then nothing is synthesized.
     pub prefixes: Vec<Pref64>,
     /// Clients that get synthesis; IPv4 as IPv4-mapped.
     pub clients: ClientNetworks,
@@ -168,8 +178,12 @@ pub struct Dns64 {
     pub arpa: Arpa,
     /// Rules that give other prefixes, or no prefix, to some clients, names and IPv4 addresses.
     pub rules: Arc<Rules>,
+    /// The discovery of prefixes. None: all are configured.
+    pub discovery: Option<Discovery>,
     /// Gateways behind the prefixes. None: nobody knows of them, and an answer has all prefixes of its list.
     pub gateways: Option<Gateways>,
+    /// Verdicts about real addresses, for rules that verify them. None: nobody tries any.
+    pub verdicts: Option<Arc<Verdicts>>,
 }
 
 impl Dns64 {
@@ -179,11 +193,13 @@ impl Dns64 {
         self.mappings.as_ref().and_then(|mappings| find_mapped(mappings, address))
     }
 
-    /// The IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it.
+    /// The IPv4 address in an IPv6 address under a configured prefix or the well-known one, whoever synthesized it. If prefixes overlap,
+    /// the longest one decides, as for reverse names.
     pub fn embedded(&self, address: [u8; 16]) -> Option<[u8; 4]> {
-        let mut general = self.prefixes.iter().chain([&pref64::WELL_KNOWN]);
-        let prefix = general.find(|prefix| prefix.contains(address));
-        prefix.or_else(|| self.rules.prefix_of(address))?.extract(address)
+        let general = self.prefixes.iter().chain([&pref64::WELL_KNOWN]);
+        let all = general.filter(|prefix| prefix.contains(address));
+        let all = all.chain(self.rules.longest_prefix_of(address, 128));
+        all.max_by_key(|prefix| prefix.length())?.extract(address)
     }
 
     /// True if an AAAA record with this address counts as absent: the address is in an excluded network, or under a prefix of a

@@ -23,6 +23,8 @@ pub enum Stage {
     A,
     /// The AAAA reply again: no address of the A lookup may be embedded, so the answer to the client is the negative AAAA reply.
     NegativeAaaa,
+    /// The AAAA reply again: its addresses are dead, but the A lookup has none, so they are the answer.
+    DeadAaaa,
     /// The AAAA reply to a query with CD, without validation: it shows if an earlier SERVFAIL meant bogus data.
     AaaaWithCd,
 }
@@ -33,7 +35,7 @@ impl Stage {
     pub fn qtype(self) -> Option<Type> {
         match self {
             Stage::Direct | Stage::SuppressedA => None,
-            Stage::Aaaa | Stage::NegativeAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
+            Stage::Aaaa | Stage::NegativeAaaa | Stage::DeadAaaa | Stage::AaaaWithCd => Some(Type::AAAA),
             Stage::A => Some(Type::A),
         }
     }
@@ -55,6 +57,8 @@ pub enum Cause {
     Excluded,
     /// A rule ignores the AAAA records.
     Ignored,
+    /// A rule verifies the AAAA records, and all addresses are dead.
+    Dead,
     /// The AAAA lookup failed with an RCODE.
     Error,
     /// The AAAA lookup had no reply in time.
@@ -151,16 +155,17 @@ pub(crate) fn first_stage(
     //= RFC 6147 section 5.3.3: requirement 25; another type: as if DNS64 were not there.
     //= RFC 9460 section 4.2.1: requirement 50
     //= RFC 8482 section 4.1: requirement 53; ANY is not AAAA.
-    if message.qclass() != Class::IN {
-        return (Stage::Direct, None);
+    if message.qtype() != Type::AAAA || message.qclass() != Class::IN {
+        let may_be_suppressed = dns64.rules.may_suppress_a() && message.qtype() == Type::A;
+        let stage = match may_be_suppressed && message.qclass() == Class::IN {
+            true => stage_of_a(dns64, client, message, query_flags),
+            false => Stage::Direct,
+        };
+        return (stage, None);
     }
-    match message.qtype() {
-        Type::AAAA => match no_dns64(dns64, client, query_flags) {
-            Some(reason) => (Stage::Direct, Some(reason)),
-            None => (Stage::Aaaa, None),
-        },
-        Type::A if dns64.rules.may_suppress_a() => (stage_of_a(dns64, client, message, query_flags), None),
-        _ => (Stage::Direct, None),
+    match no_dns64(dns64, client, query_flags) {
+        Some(reason) => (Stage::Direct, Some(reason)),
+        None => (Stage::Aaaa, None),
     }
 }
 

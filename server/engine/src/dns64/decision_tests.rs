@@ -230,7 +230,9 @@ pub(crate) fn configuration() -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        discovery: None,
         gateways: None,
+        verdicts: None,
     }
 }
 

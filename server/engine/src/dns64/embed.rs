@@ -24,6 +24,8 @@ pub enum Embedding {
     NonGlobal,
     /// Left out: the first rule that matches has no prefixes.
     NoPrefix,
+    /// Left out: the discovery has found no prefix.
+    Undiscovered,
     /// Left out: the answer has `dns64.max-records` synthesized records already.
     BeyondMax,
     /// Not under this prefix, for a reason that does not depend on the address.
@@ -38,7 +40,7 @@ pub struct AddressDecision<'d, 'a> {
     pub address: [u8; 4],
     /// Rule that gives the prefixes; `None` means the general prefixes `dns64.prefixes`.
     pub rule: Option<&'d Rule>,
-    /// Prefix; `None` for [`Embedding::NoPrefix`], and for an address with a mapping.
+    /// Prefix; `None` for [`Embedding::NoPrefix`] and [`Embedding::Undiscovered`], and for an address with a mapping.
     pub prefix: Option<&'d Pref64>,
     /// Decision about the address.
     pub fate: Embedding,
@@ -71,14 +73,36 @@ pub struct EmbeddingCounts {
     pub beyond_max: u64,
     /// Left out: no gateway of its prefixes lives.
     pub unavailable: u64,
+    /// Left out: no prefix was discovered.
+    pub undiscovered: u64,
     /// Prefixes of the records, a bit for each whose answers are counted.
     pub prefixes: u64,
+}
+
+/// What an answer without records lacks, although the addresses may be embedded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// A gateway that lives.
+    Gateway,
+    /// A prefix: the discovery has found none.
+    Prefix,
 }
 
 /// Bits of each number in a packed word.
 const PACKED_BITS: u32 = 10;
 
 impl EmbeddingCounts {
+    /// What the answer lacks; none if it has records, or its addresses are left out for other reasons.
+    #[inline]
+    pub fn lack(&self) -> Option<Lack> {
+        match self {
+            _ if self.records > 0 => None,
+            _ if self.unavailable > 0 => Some(Lack::Gateway),
+            _ if self.undiscovered > 0 => Some(Lack::Prefix),
+            _ => None,
+        }
+    }
+
     /// The addresses left out in the lowest 30 bits of a word. `None` if a rule left one out, or if there are too many.
     pub(crate) fn pack_omitted(&self) -> Option<u32> {
         let EmbeddingCounts { non_global, never_embed, by_rule, beyond_max, .. } = *self;
@@ -108,6 +132,7 @@ impl EmbeddingCounts {
             Embedding::NeverEmbed => self.never_embed += 1,
             Embedding::NonGlobal => self.non_global += 1,
             Embedding::NoPrefix => self.by_rule += 1,
+            Embedding::Undiscovered => self.undiscovered += 1,
             Embedding::BeyondMax => self.beyond_max += 1,
             Embedding::Unused(_) => {}
         }
@@ -135,27 +160,22 @@ pub fn decide_addresses<'d, 'a>(
         if !seen.is_new(address) {
             continue;
         }
-        if let Some(mapped) = dns64.mapped(address) {
-            let has_room = counts.records < dns64.max_records;
-            let fate = if has_room { Embedding::Mapped(mapped) } else { Embedding::BeyondMax };
-            counts.count(fate);
-            if each(&AddressDecision { owner: record.owner, address, rule: None, prefix: None, fate })
-                .is_break()
-            {
-                return counts;
-            }
-            continue;
-        }
+        let mapped = dns64.mapped(address);
         //= RFC 6147 section 5: requirement 1
         //= RFC 6147 section 5.1.7: requirement 14
-        let rule = rules.decide(address);
-        let List { prefixes, in_use } = list(dns64, rules, rule);
+        let rule = if mapped.is_none() { rules.decide(address) } else { None };
+        let List { prefixes, in_use } =
+            if mapped.is_none() { list(dns64, rules, rule) } else { List { prefixes: &[], in_use: 0 } };
         counts.unavailable += u64::from(in_use == 0 && !prefixes.is_empty());
         // Count an address without prefixes once.
         for place in 0..prefixes.len().max(1) {
             let prefix = prefixes.get(place);
             let fate = match prefix {
-                None => Embedding::NoPrefix,
+                None => match mapped {
+                    None => without_prefix(rule),
+                    Some(_) if counts.records == dns64.max_records => Embedding::BeyondMax,
+                    Some(mapped) => Embedding::Mapped(mapped),
+                },
                 // The reason does not matter to an answer; see `reason`.
                 Some(_) if in_use >> (place % LISTED) & 1 == 0 => Embedding::Unused(Unused::Other),
                 Some(prefix) => match embedding(dns64, prefix, address) {
@@ -164,7 +184,9 @@ pub fn decide_addresses<'d, 'a>(
                 },
             };
             counts.count(fate);
-            if let (Some(gateways), Some(prefix), Embedding::Embedded) = (&dns64.gateways, prefix, fate) {
+            if let Some(gateways) = &dns64.gateways
+                && let (Some(prefix), Embedding::Embedded) = (prefix, fate)
+            {
                 // The numbers of the general prefixes are their places.
                 counts.prefixes |=
                     if rule.is_none() { 1 << (place % LISTED) } else { gateways.counted(prefix) };
@@ -192,6 +214,15 @@ fn list<'d>(dns64: &'d Dns64, rules: &Applicable<'_>, rule: Option<&'d Rule>) ->
     List { prefixes, in_use: rules.chooser.in_use(dns64.gateways.as_ref(), prefixes, rule.is_none()) }
 }
 
+/// Decision about an address without a prefix. The general list is empty only while the discovery has found nothing.
+#[cold]
+fn without_prefix(rule: Option<&Rule>) -> Embedding {
+    match rule {
+        Some(Rule { awaits_discovery: false, .. }) => Embedding::NoPrefix,
+        _ => Embedding::Undiscovered,
+    }
+}
+
 /// Decision about an address under one prefix, with the reason if the client does not get the prefix at all.
 pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applicable<'_>) -> Embedding {
     match (decision.fate, decision.prefix, &dns64.gateways) {
@@ -202,7 +233,7 @@ pub fn reason(decision: &AddressDecision<'_, '_>, dns64: &Dns64, rules: &Applica
     }
 }
 
-/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed.
+/// Longest TTL of the synthesized records, in seconds, if a prefix that they may have is probed. An address with a mapping has none.
 #[inline(never)]
 pub fn longest_ttl(
     message: &Message<'_>,
@@ -218,11 +249,12 @@ pub fn longest_ttl(
             Some(_) => gateways.is_probed(prefixes, in_use),
         }
     };
-    let has_probed = match rules.is_empty() {
+    let has_probed = match rules.is_empty() && dns64.mappings.is_none() {
         true => is_probed(None),
         false => {
-            let addresses = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
-            addresses.filter_map(|record| record.address4()).any(|address| is_probed(rules.decide(address)))
+            let records = message.records(Section::Answer).filter(|record| chain.ends_in(record, Type::A));
+            let mut addresses = records.filter_map(|record| record.address4());
+            addresses.any(|address| dns64.mapped(address).is_none() && is_probed(rules.decide(address)))
         }
     };
     if has_probed { gateways.table().answer_ttl_secs } else { u32::MAX }

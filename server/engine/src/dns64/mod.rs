@@ -12,3 +12,5 @@ pub mod gateways;
 pub(crate) mod prefix_table;
 pub mod private;
 pub mod rules;
+pub mod verdicts;
+pub(crate) mod verify;

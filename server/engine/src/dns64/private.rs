@@ -1,8 +1,9 @@
-//! Private addresses in the replies of upstreams (`filter.private-addresses`): a public name that leads into the network of the client makes
-//! its browser a tool of a stranger (DNS rebinding).
+//! Private addresses in the replies of upstreams (`filter.private-addresses`): a public name that leads into the network of the client
+//! makes its browser a tool of a stranger (DNS rebinding).
 //!
 //! An address counts in A and AAAA records, and in the hints of HTTPS and SVCB records (RFC 9460 section 7.3). An IPv6 address under a
-//! prefix of DNS64 leads where the IPv4 address in it leads, so that one is judged. A mapped IPv6 address is where the operator has put it.
+//! prefix of DNS64 leads where the IPv4 address in it leads, so that one is judged. An address with a mapping, of either family, is one
+//! that the operator has told of, and exempt.
 
 use crate::base::name_table::NameTable;
 use crate::base::network::Network;
@@ -42,25 +43,25 @@ impl PrivateAddresses {
     /// True if a record has a private address, or hints that cannot be read.
     pub fn is_in(&self, record: &Record<'_>, dns64: &Dns64) -> bool {
         if let Some(address) = record.address4() {
-            return self.has_v4(address);
+            return self.has_v4(address, dns64);
         }
         if let Some(address) = record.address6() {
             return self.has_v6(address, dns64);
         }
         record.hints().any(|hint| match hint {
-            Hint::V4(address) => self.has_v4(address),
+            Hint::V4(address) => self.has_v4(address, dns64),
             Hint::V6(address) => self.has_v6(address, dns64),
             Hint::Malformed => true,
         })
     }
 
-    fn has_v4(&self, address: [u8; 4]) -> bool {
-        self.has(Ipv4Addr::from(address).to_ipv6_mapped())
+    fn has_v4(&self, address: [u8; 4], dns64: &Dns64) -> bool {
+        self.has(Ipv4Addr::from(address).to_ipv6_mapped()) && dns64.mapped(address).is_none()
     }
 
     fn has_v6(&self, address: [u8; 16], dns64: &Dns64) -> bool {
         match dns64.embedded(address) {
-            Some(inner) => self.has_v4(inner),
+            Some(inner) => self.has_v4(inner, dns64),
             None => {
                 let is_mapped = dns64.mappings.as_ref().is_some_and(|maps| maps.to_v4(address).is_some());
                 !is_mapped && self.has(Ipv6Addr::from(address))

@@ -43,11 +43,24 @@ pub struct Rule {
     pub ipv4: Vec<Network>,
     /// Prefixes that embed such addresses. If empty, the addresses are left out.
     pub prefixes: Vec<Pref64>,
-    /// Synthesize even if there are real AAAA records. Allowed only for rules without `ipv4`, because the A records are not known
-    /// yet when this is decided.
-    pub ignores_real: bool,
+    /// The list is empty only because the discovery has found no prefix.
+    pub awaits_discovery: bool,
+    /// Treatment of real AAAA records. Rules with `ipv4` prefer them, because the A records are not known yet when this is decided.
+    pub real_aaaa: RealAaaa,
     /// Clients with DNS64 get no A records. Allowed only for rules without `ipv4`, as above.
     pub suppresses_a: bool,
+}
+
+/// Treatment of real AAAA records under a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RealAaaa {
+    /// They are the answer.
+    #[default]
+    Prefer,
+    /// Addresses are synthesized although there are real ones.
+    Ignore,
+    /// Those whose addresses have proved dead count as absent.
+    Verify,
 }
 
 /// Reason to reject a list of rules.
@@ -87,6 +100,8 @@ pub struct Rules {
     list: Vec<Rule>,
     /// True if a rule has `suppresses_a`.
     suppress_a: bool,
+    /// True if a rule verifies real AAAA records.
+    verify: bool,
     /// Names of all rules; the number of a name is the index of its node.
     names: NameTable,
     nodes: Vec<RuleNode>,
@@ -159,6 +174,7 @@ impl Rules {
             PrefixTable::new(list.iter().flat_map(|rule| rule.prefixes.iter().copied()).collect());
         rules.build_advertised(&list, &mut room)?;
         rules.suppress_a = list.iter().any(|rule| rule.suppresses_a);
+        rules.verify = list.iter().any(|rule| rule.real_aaaa == RealAaaa::Verify);
         rules.list = list;
         Ok(rules)
     }
@@ -270,6 +286,12 @@ impl Rules {
     #[inline]
     pub fn may_suppress_a(&self) -> bool {
         self.suppress_a
+    }
+
+    /// True if a rule verifies real AAAA records.
+    #[inline]
+    pub fn may_verify(&self) -> bool {
+        self.verify
     }
 
     /// Rules in order.
@@ -426,10 +448,15 @@ impl<'r> Applicable<'r> {
         self.rules.list.get(number as usize)
     }
 
-    /// Rule that ignores real AAAA records: the first rule that matches all IPv4 addresses, if it has `ignores_real`.
+    /// Rule that ignores real AAAA records: the first rule that matches all IPv4 addresses, if it ignores them.
     #[inline]
     pub fn ignores_real(&self) -> Option<&'r Rule> {
-        self.of_all_addresses().filter(|rule| rule.ignores_real)
+        self.of_all_addresses().filter(|rule| rule.real_aaaa == RealAaaa::Ignore)
+    }
+
+    /// Rule that verifies real AAAA records: the first rule that matches all IPv4 addresses, if it verifies them.
+    pub fn verifies_real(&self) -> Option<&'r Rule> {
+        self.of_all_addresses().filter(|rule| rule.real_aaaa == RealAaaa::Verify)
     }
 
     /// Rule by which clients with DNS64 get no A records: the first rule that matches all IPv4 addresses, if it has `suppresses_a`.

@@ -31,7 +31,8 @@ fn rule(clients: &str, names: &str, ipv4: &str) -> Rule {
         names: names.split_whitespace().map(name).collect(),
         ipv4: networks(ipv4),
         prefixes: Vec::new(),
-        ignores_real: false,
+        awaits_discovery: false,
+        real_aaaa: RealAaaa::Prefer,
         suppresses_a: false,
     }
 }
@@ -112,7 +113,7 @@ fn the_prefixes_of_the_rules_for_a_client_are_advertised_to_it() {
 
 #[test]
 fn aaaa_records_are_ignored_if_the_first_rule_without_addresses_says_so() {
-    let ignoring = |clients, names| Rule { ignores_real: true, ..rule(clients, names, "") };
+    let ignoring = |clients, names| Rule { real_aaaa: RealAaaa::Ignore, ..rule(clients, names, "") };
     let rules = Rules::build(vec![
         rule("", "a.example", "192.0.2.0/24"),
         rule("", "b.a.example", ""),
@@ -123,6 +124,28 @@ fn aaaa_records_are_ignored_if_the_first_rule_without_addresses_says_so() {
     assert!(ignores("2001:db8::1", "a.example") && ignores("2001:db8::1", "x.a.example"));
     assert!(!ignores("2001:db8::1", "b.a.example") && !ignores("2001:db9::1", "a.example"));
     assert!(!ignores("2001:db8::1", "example"));
+    assert!(!rules.may_verify());
+}
+
+#[test]
+fn real_records_are_verified_if_the_first_rule_without_addresses_says_so() {
+    let with = |real_aaaa, names| Rule { real_aaaa, ..rule("", names, "") };
+    let rules = Rules::build(vec![
+        rule("", "a.example", "192.0.2.0/24"),
+        with(RealAaaa::Prefer, "mail.a.example"),
+        with(RealAaaa::Verify, "a.example"),
+        with(RealAaaa::Ignore, "example"),
+    ])
+    .unwrap();
+    let of = |asked: &str| {
+        let found = rules.of(client("2001:db8::1"), &name(asked));
+        (found.verifies_real().is_some(), found.ignores_real().is_some())
+    };
+    assert!(rules.may_verify());
+    assert_eq!(
+        ["a.example", "mail.a.example", "b.example", "test"].map(of),
+        [(true, false), (false, false), (false, true), (false, false)]
+    );
 }
 
 #[test]

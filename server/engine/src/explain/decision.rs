@@ -44,8 +44,8 @@ pub enum Decision {
     Policy(PolicyAction, Option<Box<RuleSource>>),
     /// The reply, or the failure of the lookup, is the answer for this reason.
     PassedOn(PassReason),
-    /// The A records decide, for this cause. The number is that of the rule that ignores the AAAA records, if that is the cause; the
-    /// last part is the reason why the AAAA lookup has no reply, if it has none.
+    /// The A records decide, for this cause. The number is that of the rule that ignores or verifies the AAAA records, if that is the
+    /// cause; the last part is the reason why the AAAA lookup has no reply, if it has none.
     QueriesA(Cause, Option<usize>, Option<NoReply>),
     /// The reply ends in an alias of this name, which is queried next.
     FollowsAlias(Box<[u8]>),
@@ -61,12 +61,16 @@ pub enum Decision {
     RuleWithoutPrefixes(usize),
     /// No gateway of the prefixes lives, and then there are no addresses.
     NoGateway,
+    /// No prefix was discovered, and then there are no addresses.
+    NoPrefix,
     /// The rule with this number (from 1) suppresses the A records.
     SuppressesA(Option<usize>),
     /// The AAAA lookup failed, and its answer may be bogus: the lookup is queried without validation.
     ChecksBogus,
     /// There is an answer without validation: the AAAA lookup is queried once more as before.
     RechecksBogus,
+    /// No address is synthesized: the AAAA records are the answer although their addresses are dead.
+    DeadAaaa,
     /// No address is synthesized: the AAAA lookup is queried again, because its answer has the SOA record.
     RepeatsAaaa,
 }
@@ -111,6 +115,7 @@ impl Decision {
                 Cause::NoData => "nodata",
                 Cause::Excluded => "excluded",
                 Cause::Ignored => "ignored",
+                Cause::Dead => "dead",
                 Cause::Error => "aaaa_error",
                 Cause::Timeout => "aaaa_timeout",
             },
@@ -120,8 +125,10 @@ impl Decision {
             Decision::UnfinishedAlias => "unfinished_alias",
             Decision::Synthesizes(0) | Decision::RuleWithoutPrefixes(_) => "policy",
             Decision::NoGateway => label(Counter::NotSynthesizedNoGateway),
+            Decision::NoPrefix => label(Counter::NotSynthesizedNoPrefix),
             Decision::Synthesizes(_) => "synthesized",
             Decision::SuppressesA(_) => "suppressed_a",
+            Decision::DeadAaaa => "dead_aaaa",
             Decision::RepeatsAaaa => "aaaa_again",
             Decision::ChecksBogus => "doubts",
             Decision::RechecksBogus => "asks_again",
@@ -169,7 +176,7 @@ impl Decision {
             Decision::QueriesA(cause, ..) => match cause {
                 Cause::NoData => "RFC 6147 section 5.1.6",
                 Cause::Excluded => "RFC 6147 section 5.1.4",
-                Cause::Ignored => "dns64.rule real-aaaa",
+                Cause::Ignored | Cause::Dead => "dns64.rule real-aaaa",
                 Cause::Error => "RFC 6147 section 5.1.2",
                 Cause::Timeout => "RFC 6147 section 5.1.3",
             },
@@ -181,7 +188,9 @@ impl Decision {
             Decision::Synthesizes(_) => "RFC 6147 section 5.1.7",
             Decision::RuleWithoutPrefixes(_) => "dns64.rule prefixes",
             Decision::NoGateway => "dns64.health all-down",
+            Decision::NoPrefix => "dns64.prefixes",
             Decision::SuppressesA(_) => "dns64.rule a",
+            Decision::DeadAaaa => "dns64.rule real-aaaa",
             Decision::RepeatsAaaa => "RFC 2308 section 5",
             Decision::ChecksBogus | Decision::RechecksBogus => "RFC 6147 section 5.5 (2)",
         }
@@ -291,6 +300,9 @@ impl fmt::Display for Decision {
                     "no gateway of the prefixes is up, and `all-down` is \"empty\": nothing is synthesized"
                 )
             }
+            Decision::NoPrefix => {
+                write!(f, "no prefix has been discovered: nothing is synthesized")
+            }
             Decision::SuppressesA(rule) => {
                 let rule = rule.map_or_else(|| "a rule".to_owned(), |rule| format!("rule {rule}"));
                 write!(f, "{rule} suppresses the A records: the answer has no addresses")
@@ -306,6 +318,9 @@ impl fmt::Display for Decision {
                     f,
                     "there is an answer without validation: the AAAA lookup is queried once more, and is bogus if it fails again"
                 )
+            }
+            Decision::DeadAaaa => {
+                write!(f, "no address can be synthesized: the AAAA records are the answer, dead as they seem")
             }
             Decision::RepeatsAaaa => {
                 write!(f, "the AAAA lookup is queried again: its SOA record sets the negative TTL")
@@ -338,6 +353,7 @@ impl Embedding {
             Embedding::NonGlobal => label(Counter::OmittedNonGlobal),
             Embedding::NeverEmbed => label(Counter::OmittedNeverEmbed),
             Embedding::NoPrefix => label(Counter::OmittedRule),
+            Embedding::Undiscovered => label(Counter::NotSynthesizedNoPrefix),
             Embedding::BeyondMax => label(Counter::OmittedMaxRecords),
             Embedding::Unused(Unused::Down) => "gateway_down",
             Embedding::Unused(Unused::Draining) => "draining",
@@ -353,6 +369,7 @@ impl Embedding {
             Embedding::NonGlobal => "RFC 6052 section 3.1",
             Embedding::NeverEmbed => "RFC 6147 section 5.1.7",
             Embedding::NoPrefix => "dns64.rule prefixes",
+            Embedding::Undiscovered => "dns64.prefixes",
             Embedding::BeyondMax => "dns64.max-records",
             Embedding::Unused(Unused::Down) => "dns64.gateway",
             Embedding::Unused(Unused::Draining) => "sixfold ctl prefix drain",
@@ -368,6 +385,9 @@ impl RealFate {
             RealFate::Kept => "kept",
             RealFate::Excluded(_) | RealFate::OurPrefix(_) => "excluded",
             RealFate::Ignored(_) => "ignored",
+            RealFate::Lives(_) => "lives",
+            RealFate::Untried(_) => "untried",
+            RealFate::Dead(_) => "dead",
         }
     }
 
@@ -376,7 +396,9 @@ impl RealFate {
         match self {
             RealFate::Kept => "RFC 6147 section 5.1.1",
             RealFate::Excluded(_) | RealFate::OurPrefix(_) => "RFC 6147 section 5.1.4",
-            RealFate::Ignored(_) => "dns64.rule real-aaaa",
+            RealFate::Ignored(_) | RealFate::Lives(_) | RealFate::Untried(_) | RealFate::Dead(_) => {
+                "dns64.rule real-aaaa"
+            }
         }
     }
 }
@@ -432,6 +454,9 @@ fn write_queries_a(
         }
         (Cause::Ignored, Some(rule)) => {
             write!(f, "rule {rule} ignores the AAAA records: the A records decide")
+        }
+        (Cause::Dead, _) => {
+            write!(f, "no address of an AAAA record has answered when it was tried: the A records decide")
         }
         (Cause::Ignored, None) => write!(f, "a rule ignores the AAAA records: the A records decide"),
         (Cause::Error, _) => {

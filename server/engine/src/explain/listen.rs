@@ -4,8 +4,9 @@ use crate::base::network::Networks;
 use crate::base::time::Instant;
 use crate::dns64::config::{Dns64, Excluder};
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
-use crate::dns64::embed::{self, Embedding};
+use crate::dns64::embed::{self, Embedding, Lack};
 use crate::dns64::rules::{Applicable, Rule};
+use crate::dns64::verdicts::{Fate, fate};
 use crate::explain::decision::Decision;
 use crate::explain::{
     Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
@@ -316,6 +317,8 @@ impl Transcript {
                 let rule = rule.and_then(|rule| self.rule_number(rule));
                 self.record(Decision::SuppressesA(rule));
             }
+            TraceEvent::Verifies { rule, now } => self.on_verifies(rule, now),
+            TraceEvent::AsksDeadAaaa => self.record(Decision::DeadAaaa),
             TraceEvent::AsksNegativeAaaa => self.record(Decision::RepeatsAaaa),
             TraceEvent::ChecksBogus => {
                 self.unchecked = true;
@@ -353,10 +356,24 @@ impl Transcript {
         });
     }
 
+    /// Records the fate of the real AAAA records under a rule that verifies them.
+    fn on_verifies(&mut self, rule: &Rule, now: Instant) {
+        let Some(rule) = self.rule_number(rule) else { return };
+        let verdicts = self.policy.dns64.verdicts.as_deref();
+        for real in self.explanation.real.iter_mut().filter(|real| real.fate == RealFate::Kept) {
+            real.fate = match fate(real.address, verdicts, now) {
+                Fate::Exempt => RealFate::Kept,
+                Fate::Lives => RealFate::Lives(rule),
+                Fate::Untried => RealFate::Untried(rule),
+                Fate::Dead => RealFate::Dead(rule),
+            };
+        }
+    }
+
     /// Records that the A lookup decides, and the fate of the real AAAA records if a rule ignores them.
     fn on_asks_a(&mut self, cause: Cause, rule: Option<&Rule>) {
         let rule = rule.and_then(|rule| self.rule_number(rule));
-        if let Some(rule) = rule {
+        if let (Some(rule), Cause::Ignored) = (rule, cause) {
             for real in &mut self.explanation.real {
                 if real.fate == RealFate::Kept {
                     real.fate = RealFate::Ignored(rule);
@@ -410,7 +427,8 @@ impl Transcript {
         let by_rule = |address: &Address| address.rule == rule && address.fate == Embedding::NoPrefix;
         let decision = match rule {
             Some(rule) if addresses.iter().all(by_rule) => Decision::RuleWithoutPrefixes(rule),
-            _ if embedded == 0 && counts.unavailable > 0 => Decision::NoGateway,
+            _ if counts.lack() == Some(Lack::Gateway) => Decision::NoGateway,
+            _ if counts.lack() == Some(Lack::Prefix) => Decision::NoPrefix,
             _ => Decision::Synthesizes(embedded),
         };
         self.explanation.addresses = addresses;

@@ -149,6 +149,12 @@ pub enum RealFate {
     OurPrefix(Pref64),
     /// The rule with this number (from 1) ignores the record.
     Ignored(usize),
+    /// The rule with this number (from 1) verifies the record: it is passed on, as its address has answered.
+    Lives(usize),
+    /// The rule with this number (from 1) verifies the record: it is passed on for a short time, until its address has been tried.
+    Untried(usize),
+    /// The rule with this number (from 1) verifies the record: it counts as absent, as its address has not answered.
+    Dead(usize),
 }
 
 /// An IPv4 address under one prefix.
@@ -242,6 +248,8 @@ impl Explainer {
     /// Prepares the query `question`, a whole message from `client`. `seed` is 32 octets of entropy.
     pub fn new(settings: Settings, client: Client, question: Vec<u8>, seed: [u8; 32]) -> Explainer {
         let transcript = Transcript::new(Arc::new(Policy::of(&settings)), client.address, question);
+        // An explanation is no query of a client.
+        let settings = Settings { needs: None, ..settings };
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, transcript, client }
     }

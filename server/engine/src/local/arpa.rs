@@ -58,8 +58,10 @@ pub(super) fn classify<'s>(
         _ if apex == 0 && qtype == Type::SOA => local(ZoneData::Soa),
         _ if apex == 0 && qtype == Type::NS => local(ZoneData::Ns),
         _ if apex == 0 => local(ZoneData::NoData),
-        //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name.
-        _ if dns64.arpa.reverse == Reverse::Local => local(ZoneData::NxDomain),
+        //= RFC 6147 section 5.3.1: requirement 21; option 1: an empty zone, nothing exists below its name, but for mapped addresses.
+        _ if dns64.arpa.reverse == Reverse::Local && !is_above_mapped(dns64, name) => {
+            local(ZoneData::NxDomain)
+        }
         NamePlace::EmptyNonTerminal => local(ZoneData::NoData),
         NamePlace::Nonexistent => local(ZoneData::NxDomain),
         NamePlace::Address(address) if matches!(qtype, Type::CNAME | Type::ANY) => {
@@ -148,14 +150,21 @@ fn under_prefix(dns64: &Dns64, name: &[u8]) -> Option<ReverseName> {
     Some(ReverseName { apex: read.zone(usize::from(prefix.length()) / 4), place })
 }
 
-/// The IPv4 address that is mapped to the IPv6 address with this reverse name (RFC 7757). An empty zone (`ptr = "local"`) is for prefixes:
-/// a mapped address belongs to a host, which has a name.
+/// The IPv4 address that is mapped to the IPv6 address with this reverse name (RFC 7757).
 fn mapped(dns64: &Dns64, name: &[u8]) -> Option<[u8; 4]> {
-    let mappings = dns64.mappings.as_ref().filter(|_| dns64.arpa.reverse == Reverse::Cname)?;
+    let mappings = dns64.mappings.as_ref()?;
     let ReverseLabels { labels, nibbles, address, .. } = ReverseLabels::read(name)?;
     let found = mappings.to_v4(address).filter(|_| labels == NIBBLES && nibbles == NIBBLES);
     // The reverse names of ipv4only.arpa are no ordinary names, and no host has its addresses.
     found.filter(|v4| !WELL_KNOWN.contains(v4))
+}
+
+/// True if the reverse name of a mapped address is below a name.
+fn is_above_mapped(dns64: &Dns64, name: &[u8]) -> bool {
+    let Some(mappings) = &dns64.mappings else { return false };
+    ReverseLabels::read(name).is_some_and(|ReverseLabels { labels, nibbles, address, .. }| {
+        labels == nibbles && nibbles < NIBBLES && mappings.reaches_below(address, 4 * nibbles as u8)
+    })
 }
 
 /// True if the reverse name of a prefix, or of a mapped address, is below a name, so that the name exists.
@@ -170,12 +179,8 @@ pub(super) fn is_above_prefix(dns64: &Dns64, name: &[u8]) -> bool {
         usize::from(prefix.length()) > bits && difference.leading_zeros() as usize >= bits
     };
     let mut general = dns64.prefixes.iter().chain([&pref64::WELL_KNOWN]);
-    let reaches_mapped = || {
-        let mappings = dns64.mappings.as_ref().filter(|_| dns64.arpa.reverse == Reverse::Cname);
-        nibbles < NIBBLES && mappings.is_some_and(|mappings| mappings.reaches_below(address, bits as u8))
-    };
     labels == nibbles
         && (general.any(|prefix| has_these_bits(&prefix))
             || dns64.rules.has_prefix_below(address, bits)
-            || reaches_mapped())
+            || is_above_mapped(dns64, name))
 }

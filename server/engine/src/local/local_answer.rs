@@ -4,10 +4,11 @@
 use crate::answer::builder::{ResponseBuilder, Written, append_text};
 use crate::answer::params::ResponseParams;
 use crate::dns64::config::Dns64;
+use crate::dns64::embed::Lack;
 use crate::dns64::gateways::{Chooser, Gateways};
-use crate::dns64::rules::PREFIXES;
+use crate::dns64::rules::{PREFIXES, Rule};
 use crate::limits::LISTED;
-use crate::local::no_gateway::{NO_GATEWAY, NO_GATEWAY_TTL};
+use crate::local::no_gateway::{NO_GATEWAY_TTL, extended_error};
 use crate::local::record::{SOA_RDATA, soa};
 use crate::local::reverse_alias::{ALIAS_TTL, InAddr};
 use crate::reasons::LocalZone;
@@ -26,7 +27,7 @@ const ARPA_TTL: u32 = 3600;
 const EMPTY_ZONE_TTL: u32 = 10_800;
 
 /// The zone of RFC 8880 section 7.1.
-pub(super) const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
+pub(crate) const IPV4ONLY: &[u8] = b"\x08ipv4only\x04arpa\x00";
 
 /// The addresses of `ipv4only.arpa` (RFC 7050 section 8.2).
 pub(super) const WELL_KNOWN: [[u8; 4]; 2] = [[192, 0, 0, 170], [192, 0, 0, 171]];
@@ -103,12 +104,19 @@ struct Advertised {
     longest_ttl: u32,
     /// True if a list has no gateway that lives.
     is_dead: bool,
+    /// True if a list waits for the discovery.
+    is_undiscovered: bool,
 }
 
 impl Advertised {
-    /// True if there are no prefixes because no gateway lives.
-    fn lacks_gateway(&self) -> bool {
-        self.prefixes.is_empty() && self.is_dead
+    /// The reason why there are no prefixes, if there are none.
+    fn lack(&self) -> Option<Lack> {
+        match self {
+            _ if !self.prefixes.is_empty() => None,
+            _ if self.is_dead => Some(Lack::Gateway),
+            _ if self.is_undiscovered => Some(Lack::Prefix),
+            _ => None,
+        }
     }
 }
 
@@ -124,11 +132,15 @@ impl LocalAnswer<'_> {
     /// All prefixes from which the client may get synthesized addresses: the general ones first, then those of rules for some
     /// names and addresses.
     fn prefixes(&self) -> Advertised {
-        let Dns64 { rules, gateways, .. } = self.dns64;
+        let Dns64 { rules, gateways, discovery, .. } = self.dns64;
         let gateways = gateways.as_ref();
         let chooser = Chooser::new(self.client);
-        let mut advertised = Advertised { prefixes: Vec::new(), longest_ttl: ARPA_TTL, is_dead: false };
-        let mut in_use = |list: &[Pref64], is_general: bool| -> Vec<Pref64> {
+        let longest_ttl = discovery.map_or(ARPA_TTL, |discovery| discovery.ttl_secs);
+        let mut advertised =
+            Advertised { prefixes: Vec::new(), longest_ttl, is_dead: false, is_undiscovered: false };
+        let mut in_use = |list: &[Pref64], rule: Option<&Rule>| -> Vec<Pref64> {
+            let is_general = rule.is_none();
+            advertised.is_undiscovered |= list.is_empty() && rule.is_none_or(|rule| rule.awaits_discovery);
             let in_use = chooser.in_use(gateways, list, is_general);
             let is_probed = |gateways: &&Gateways| match is_general {
                 true => gateways.is_general_probed(in_use),
@@ -149,12 +161,12 @@ impl LocalAnswer<'_> {
         for rule in rules.advertised(self.client) {
             if rule.is_general() {
                 // This rule matches every name, so later rules never apply.
-                general = Some(in_use(&rule.prefixes, false));
+                general = Some(in_use(&rule.prefixes, Some(rule)));
                 break;
             }
-            special.extend(in_use(&rule.prefixes, false));
+            special.extend(in_use(&rule.prefixes, Some(rule)));
         }
-        let general = general.unwrap_or_else(|| in_use(&self.dns64.prefixes, true));
+        let general = general.unwrap_or_else(|| in_use(&self.dns64.prefixes, None));
         for prefix in general.into_iter().chain(special) {
             let prefixes = &mut advertised.prefixes;
             if prefixes.len() < PREFIXES && !prefixes.contains(&prefix) {
@@ -194,9 +206,9 @@ impl LocalAnswer<'_> {
             ZoneAuthority::Empty => (EMPTY_ZONE_TTL, &zone[..]),
         };
         let advertised = (self.data == ZoneData::Aaaa).then(|| self.prefixes());
-        let lacks_gateway = advertised.as_ref().is_some_and(Advertised::lacks_gateway);
+        let lack = advertised.as_ref().and_then(Advertised::lack);
         let ttl = match &advertised {
-            Some(_) if lacks_gateway => NO_GATEWAY_TTL,
+            Some(_) if lack.is_some() => NO_GATEWAY_TTL,
             Some(advertised) => ttl.min(advertised.longest_ttl),
             None => ttl,
         };
@@ -205,7 +217,10 @@ impl LocalAnswer<'_> {
         let soa = soa(server, &arpa.contact, ttl, room);
         self.write_records(&mut response, owner, apex, &prefixes, AuthorityData { ttl, server, soa });
         let written = response.finish(params, rcode, None);
-        if lacks_gateway { append_text(frame, params, written, NO_GATEWAY) } else { written }
+        match lack {
+            Some(lack) => append_text(frame, params, written, extended_error(lack)),
+            None => written,
+        }
     }
 
     /// Writes the records of the answer: those of the name `owner`, and of the zone `apex`. `prefixes`: those of which the client learns.
@@ -245,7 +260,7 @@ impl LocalAnswer<'_> {
             ZoneData::Loopback6 => {
                 response.record(Section::Answer, owner, Type::AAAA, ttl, &Ipv6Addr::LOCALHOST.octets());
             }
-            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 5).
+            // RDATA has the form of TXT, with key and value pairs (RFC 9606 section 4).
             ZoneData::ResolverInfo => {
                 response.record(Section::Answer, owner, Type::RESINFO, ARPA_TTL, b"\x05dns64");
             }

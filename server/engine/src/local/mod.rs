@@ -6,7 +6,7 @@
 //! `reserved.rs` (RFC 6761, RFC 7686, RFC 6303). `server_names.rs` has the names of class CH.
 
 mod arpa;
-mod local_answer;
+pub(crate) mod local_answer;
 pub mod local_data;
 pub(crate) mod no_gateway;
 pub mod record;

@@ -90,7 +90,7 @@ fn classify_candidate<'s>(
     }
     match reserved(settings, client, name, qtype) {
         Some(answer) => SpecialUse::Local(answer),
-        // A question about this resolver may also name it as the designated one (RFC 9606 section 4).
+        // A question about this resolver may also name it as the designated one (RFC 9606 section 3).
         None if qtype == Type::RESINFO && wire::eq_ignore_case(name, &settings.dns64.arpa.designated) => {
             SpecialUse::Local(resolver_info(settings.dns64, client))
         }

@@ -22,7 +22,9 @@ fn dns64(prefixes: &[&str]) -> Dns64 {
         max_records: 64,
         arpa: Arpa::default(),
         rules: Default::default(),
+        discovery: None,
         gateways: None,
+        verdicts: None,
     }
 }
 

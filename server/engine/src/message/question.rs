@@ -19,6 +19,8 @@ impl QueryFlags {
     pub const DO: QueryFlags = QueryFlags(8);
     /// Marks a probe of a dead server; no client query joins it.
     pub const PROBE: QueryFlags = QueryFlags(16);
+    /// Marks a question of the server itself (`upstream/own_question.rs`); no client query joins it, and its reply is not cached.
+    pub const OWN: QueryFlags = QueryFlags(32);
 
     /// The flags of a query with these header flags; `dnssec_ok`: DO of its OPT record.
     #[inline]
@@ -41,6 +43,12 @@ impl QueryFlags {
     #[inline]
     pub const fn kept(self) -> u8 {
         self.0 & (QueryFlags::CD.0 | QueryFlags::AD.0 | QueryFlags::DO.0)
+    }
+
+    /// True if one of the flags of `some` is set.
+    #[inline]
+    pub const fn has_any(self, some: QueryFlags) -> bool {
+        self.0 & some.0 != 0
     }
 
     /// True if all flags of `some` are set.

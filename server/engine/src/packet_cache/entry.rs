@@ -138,7 +138,8 @@ impl PacketCacheEntry {
         let opt = append_opt(&mut frame[self.length..], &params, self.kind.rcode, ede);
         let additional = header::arcount(frame) + 1;
         header::set_arcount(frame, additional);
-        let mut written = Written { len: self.length + opt, rcode: self.kind.rcode, truncated: false, ede };
+        let mut written =
+            Written { len: self.length + opt, rcode: self.kind.rcode, truncated: false, ede, ede_text: 0 };
         // A query that asks for the identity is not for a packet cache.
         stream_options::append(frame, &params, client.idle_timeout, &[], &mut written);
         written.len

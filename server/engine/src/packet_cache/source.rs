@@ -16,6 +16,7 @@ use crate::dns64::gateways::Spread;
 use crate::limits::PACKET_CACHE_ANSWER;
 use crate::local::special_use::{self, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
+use crate::needs::Needs;
 use crate::packet_cache::{
     PacketCacheEntry, PacketCacheEpoch, PacketCacheHits, PacketCacheKind, PacketCacheQuery, PacketCacheReply,
     PacketCacheTask,
@@ -42,6 +43,7 @@ pub(crate) struct Parts<'e> {
     pub(crate) servers: &'e ForwardZones,
     pub(crate) key: &'e HashKey,
     pub(crate) counters: &'e mut Counters,
+    pub(crate) needs: Option<&'e mut Needs>,
 }
 
 impl PacketCacheSource {
@@ -130,9 +132,14 @@ impl Parts<'_> {
             self.counters.add(Counter::of_extended_error(code), *with_opt);
         }
         self.counters.durations(Span::ZERO, all);
-        if let Ok(message) = Message::parse(query.message())
-            && let Some((place, _)) = self.find(&message, now)
+        let Ok(message) = Message::parse(query.message()) else { return };
+        if let Some(needs) = self.needs.as_deref_mut()
+            && kind.reason.is_some_and(AnswerReason::is_synthesis)
         {
+            let name = message.qname();
+            needs.count_unseen(name, self.key.hash(name), all, now);
+        }
+        if let Some((place, _)) = self.find(&message, now) {
             // A use in each interval of counting keeps an entry, as it keeps one that the engine itself answers from.
             entry::visit(self.cache.entries.entry_mut(place));
         }

@@ -18,9 +18,12 @@ use crate::client::pending_query::PendingQuery;
 use crate::client::quota::QuotaKey;
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::dns64::config::Lookup;
+use crate::dns64::config::{Dns64, Lookup};
 use crate::dns64::decision::{AaaaDecision, Cause, Stage, decide};
+use crate::dns64::embed::Lack;
 use crate::dns64::rules::Applicable;
+use crate::dns64::verdicts::Untried;
+use crate::dns64::verify::{self, Usable};
 use crate::engine::Resolver;
 use crate::interface::Outbox;
 use crate::limits::{CLIENT_TIMEOUT, STEPS};
@@ -68,10 +71,11 @@ impl Resolver {
     ) -> Result<(), Limit> {
         // Cache: with a complete answer the query never waits. The answer for a reverse alias begins with our own
         // CNAME record, so no cached answer is complete.
-        let Resolver { settings, clients, upstream, cache, .. } = self;
+        let Resolver { settings, clients, upstream, cache, needs, .. } = self;
         let (rate_limiter, servers) = (&mut clients.rate_limiter, &upstream.servers);
+        let needs = needs.as_deref_mut();
         let cached = match alias {
-            None => Copying { settings, rate_limiter, servers, cache }.answer(query, cx),
+            None => Copying { settings, rate_limiter, servers, cache, needs }.answer(query, cx),
             Some(_) => CacheLookup::Unfit,
         };
         match cached {
@@ -265,7 +269,15 @@ impl Resolver {
             Stage::SuppressedA => steps::suppressed_a(query, outcome, origin),
             Stage::Aaaa => {
                 let decision = *decision.get_or_insert_with(|| decide(outcome, dns64));
-                steps::aaaa(query, decision, outcome, dns64)
+                let usable = match (decision, outcome) {
+                    (AaaaDecision::Pass(PassReason::RealAaaa), Outcome::Reply(reply, chain))
+                        if dns64.rules.may_verify() && origin != Origin::Local =>
+                    {
+                        verify_real(pending, query, (reply, chain), dns64, &mut self.untried, cx)
+                    }
+                    _ => Usable::All,
+                };
+                steps::aaaa(query, decision, outcome, dns64, usable)
             }
             Stage::AaaaWithCd => steps::aaaa_with_cd(outcome, dns64),
             Stage::A => {
@@ -273,6 +285,7 @@ impl Resolver {
                 steps::a(query, outcome, dns64, &mut rules)
             }
             Stage::NegativeAaaa => steps::negative_aaaa(outcome),
+            Stage::DeadAaaa => steps::dead_aaaa(outcome),
         };
         match next {
             Next::Chase(reply, chain) => self.chase(pending, reply, chain, cx),
@@ -297,16 +310,18 @@ impl Resolver {
                 let state = &mut self.clients.pending_queries[pending];
                 trace_addresses(pending, state.negative_ttl, &addresses, cx);
                 count_synthesis(state, cx.counters, &counts);
-                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain), cx)
+                let lack = counts.lack().unwrap_or(Lack::Gateway);
+                self.end(pending, &End::NoGateway(addresses.reply, addresses.chain, lack), cx)
             }
             Next::Synthesize(addresses) => {
                 trace_addresses(pending, query.negative_ttl, &addresses, cx);
                 let settings = &self.settings;
-                let Resolver { clients, upstream, cache, frames, answer_memo, .. } = self;
+                let Resolver { clients, upstream, cache, frames, answer_memo, needs, .. } = self;
                 let parts = CacheParts { settings, clients, upstream, cache, frames };
                 let mut copy = parts.frame_for_synthesis(pending, &addresses, cx.now);
                 let writer = Writer { settings, clients, upstream, answer_memo };
-                let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), cx);
+                let needs = needs.as_deref_mut();
+                let written = writer.synthesize(pending, &addresses, copy.as_deref_mut(), needs, cx);
                 if let Some(copy) = copy {
                     let parts = CacheParts { settings, clients, upstream, cache, frames };
                     parts.store_synthesis(pending, copy, written, cx.now);
@@ -328,6 +343,18 @@ impl Resolver {
                     false => End::Reply(reply, chain),
                 };
                 self.end(pending, &end, cx)
+            }
+            Next::ForwardReal(forward) => {
+                self.tell_reason(pending, PassReason::RealAaaa, cx);
+                match self.here().real_addresses(pending, &forward) {
+                    Some(found) => self.end_with(pending, found, cx),
+                    None => Progress::Ends(NO_ROOM),
+                }
+            }
+            Next::AskDeadAaaa => {
+                cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::AsksDeadAaaa);
+                self.clients.pending_queries[pending].stage = Stage::DeadAaaa;
+                self.look_up(pending, cx)
             }
             Next::SuppressA(reply, chain) => {
                 cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::SuppressesA {
@@ -500,7 +527,11 @@ impl Resolver {
         let dns64 = &self.settings.dns64;
         cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::AsksA {
             cause,
-            rule: if cause == Cause::Ignored { steps::ignores_real(state, dns64) } else { None },
+            rule: match cause {
+                Cause::Ignored => steps::ignores_real(state, dns64),
+                Cause::Dead => steps::verifies_real(state, dns64),
+                _ => None,
+            },
         });
         let is_cacheable = self.cache.is_cacheable(&state.own_question());
         let least = if is_cacheable { self.settings.cache.min_ttl_secs } else { 0 };
@@ -623,6 +654,21 @@ impl Resolver {
         }
         Progress::Ended
     }
+}
+
+/// Judges the real AAAA records in a reply, if a rule verifies those of the query.
+#[cold]
+fn verify_real(
+    pending: Index,
+    query: &PendingQuery,
+    reply: (&Message<'_>, &Chain<'_>),
+    dns64: &Dns64,
+    untried: &mut Untried,
+    cx: &mut Context<'_, impl Outbox>,
+) -> Usable {
+    let Some(rule) = steps::verifies_real(query, dns64) else { return Usable::All };
+    cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::Verifies { rule, now: cx.now });
+    verify::judge(reply, dns64, query.name(), cx.now, untried)
 }
 
 /// The event that a pending query's lookup has ended.

@@ -24,6 +24,7 @@ use crate::dns64::embed::EmbeddingCounts;
 use crate::dns64::gateways::Spread;
 use crate::interface::{Client, Outbox};
 use crate::message::question::{QueryFlags, Question};
+use crate::needs::Needs;
 use crate::reasons::CacheHit;
 use crate::resolve::join;
 use crate::resolve::progress::{Found, Progress};
@@ -68,6 +69,7 @@ pub(crate) struct Copying<'e> {
     pub(crate) settings: &'e Settings,
     pub(crate) rate_limiter: &'e mut RateLimiter,
     pub(crate) servers: &'e ForwardZones,
+    pub(crate) needs: Option<&'e mut Needs>,
 }
 
 impl Copying<'_> {
@@ -88,14 +90,14 @@ impl Copying<'_> {
         if has_dns64 && !has_no_rule(dns64, from, question.name) {
             return CacheLookup::Unfit;
         }
+        if has_dns64 && dns64.gateways.is_some() {
+            return self.answer_with_gateways(query, cx);
+        }
         let kinds: &[EntryKind] =
             if has_dns64 { &[EntryKind::Synthesis, EntryKind::Reply] } else { &[EntryKind::Reply] };
         let mut found = CacheLookup::Absent;
         // A loop, so that the copy is inlined: a function of its own would read the question from memory, where it was written just
         // before in other pieces, and would have to wait for that.
-        if has_dns64 && dns64.gateways.is_some() {
-            return self.copy_with_gateways(query, cx);
-        }
         for &kind in kinds {
             found = self.copy::<false>(query, kind, cx);
             if matches!(found, CacheLookup::Answered | CacheLookup::AnsweredAndDue(_)) {
@@ -107,15 +109,22 @@ impl Copying<'_> {
 
     /// Copies the synthesis with the prefixes that the client gets, or else the reply.
     #[inline(never)]
-    fn copy_with_gateways(&mut self, query: &NewQuery<'_>, cx: &mut Context<'_, impl Outbox>) -> CacheLookup {
-        match self.copy::<true>(query, EntryKind::Synthesis, cx) {
-            CacheLookup::Unfit | CacheLookup::Absent => self.copy::<false>(query, EntryKind::Reply, cx),
-            answered => answered,
+    fn answer_with_gateways(
+        mut self,
+        query: &NewQuery<'_>,
+        cx: &mut Context<'_, impl Outbox>,
+    ) -> CacheLookup {
+        let mut found = CacheLookup::Absent;
+        for kind in [EntryKind::Synthesis, EntryKind::Reply] {
+            found = self.copy::<true>(query, kind, cx);
+            if matches!(found, CacheLookup::Answered | CacheLookup::AnsweredAndDue(_)) {
+                break;
+            }
         }
+        found
     }
 
-    /// Copies the entry of a question to a client, or what of it fits, if it is the complete answer. `GATEWAYS`: it is a synthesis, and
-    /// gateways are known.
+    /// Copies the entry of a question to a client, or what of it fits, if it is the complete answer. `GATEWAYS`: gateways are known.
     #[inline(always)]
     fn copy<const GATEWAYS: bool>(
         &mut self,
@@ -134,7 +143,10 @@ impl Copying<'_> {
             return CacheLookup::Unfit;
         }
         let (mut prefixes, mut own_prefix) = (0, None);
-        if GATEWAYS && let Some(gateways) = &self.settings.dns64.gateways {
+        if GATEWAYS
+            && kind == EntryKind::Synthesis
+            && let Some(gateways) = &self.settings.dns64.gateways
+        {
             prefixes = gateways.general(from.address);
             if prefixes == 0 {
                 return CacheLookup::Unfit;
@@ -168,13 +180,18 @@ impl Copying<'_> {
         } else {
             send_what_fits(&copied, responder, from, params, cx);
         }
-        if GATEWAYS {
+        if GATEWAYS && prefixes != 0 {
             cx.counters.count_prefixes(prefixes, 1);
         }
         if let Some(reason) = reason {
             cx.counters.count(reason.counter());
             if reason.leaves_out() {
                 self.count_omitted_again(place, cx);
+            }
+            if let Some(needs) = self.needs.as_deref_mut()
+                && reason.is_synthesis()
+            {
+                needs.count(from, question.name, question.hash, now);
             }
         }
         cx.counters.count(cache_hit.counter());
@@ -411,7 +428,7 @@ impl CopiedEntry<'_> {
         if params.edns.is_some() {
             len += append_opt(&mut frame[end..], params, rcode, entry.ede());
         }
-        Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()) }
+        Written { len, rcode, truncated: false, ede: params.edns.and(entry.ede()), ede_text: 0 }
     }
 
     /// Moves the addresses of a synthesis under the prefix of the client, in the answer section up to `end`.

@@ -7,8 +7,10 @@ use crate::client::Clients;
 use crate::client::chased::NO_END;
 use crate::context::Context;
 use crate::counters::Counter;
+use crate::dns64::config::is_excluded;
 use crate::dns64::decision::Stage;
 use crate::dns64::private::PrivateAddresses;
+use crate::dns64::verify;
 use crate::interface::Outbox;
 use crate::local::special_use::{self, Alias, LocalAnswer, SpecialUse};
 use crate::message::cname_chain::Chain;
@@ -17,7 +19,7 @@ use crate::message::reply::{Outcome, is_bogus};
 use crate::reasons::{LocalZone, PolicyAction};
 use crate::resolve::progress::{Found, Progress};
 use crate::resolve::rpz::{self, Compared};
-use crate::resolve::steps::Origin;
+use crate::resolve::steps::{ForwardReal, Origin};
 use crate::resolve::write::End;
 use crate::resolve::{divert, join, rewrite};
 use crate::rpz::response::Decided;
@@ -166,6 +168,23 @@ impl Here<'_> {
                 question,
                 frame,
             )
+        });
+        match written {
+            Some(Progress::Found(found)) => Some(found),
+            _ => None,
+        }
+    }
+
+    /// Writes the AAAA reply to a pending query's question with the addresses that its client gets. None: there is no room.
+    pub(crate) fn real_addresses(&mut self, pending: Index, forward: &ForwardReal<'_, '_>) -> Option<Found> {
+        let ForwardReal { reply, chain, is_filtered, ttl_secs } = *forward;
+        let written = self.write(pending, Origin::Denial, |settings, question, frame| {
+            let dns64 = &settings.dns64;
+            let left_out = |record: &Record<'_>| match is_filtered {
+                true => verify::is_left_out(record, chain, dns64),
+                false => chain.ends_in(record, Type::AAAA) && is_excluded(record, Some(dns64)),
+            };
+            rewrite::for_a_time((reply, chain), &left_out, ttl_secs, question, frame)
         });
         match written {
             Some(Progress::Found(found)) => Some(found),

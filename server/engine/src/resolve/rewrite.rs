@@ -47,6 +47,39 @@ pub(crate) fn without(
     Some(builder.finish())
 }
 
+/// Writes an AAAA reply without the records that `is_left_out` names, and with a bound of the TTL of those at the end of the chain and of
+/// their signatures. Signatures hold for lower TTLs, too (RFC 4035 section 5.3.3), so AD stays if nothing is left out. None: there is no
+/// room.
+pub(crate) fn for_a_time(
+    (message, chain): (&Message<'_>, &Chain<'_>),
+    is_left_out: &impl Fn(&Record<'_>) -> bool,
+    ttl_secs: u32,
+    question: &[u8],
+    frame: &mut [u8],
+) -> Option<usize> {
+    let limit = frame.len();
+    let is_less = message.records(Section::Answer).any(|record| is_left_out(&record));
+    let is_secure = message.flags().contains(Flags::AD) && !is_less;
+    let flags = Flags(0).with(Flags::QR).with_rcode(message.rcode());
+    let flags = if is_secure { flags.with(Flags::AD) } else { flags };
+    let mut builder = Builder::new(frame, limit, 0, flags, question)?;
+    for record in message.records(Section::Answer).filter(|record| chain.keeps(record)) {
+        let is_signature = record.covered() == Some(Type::AAAA);
+        if is_left_out(&record) || is_less && is_signature {
+            continue;
+        }
+        let ttl =
+            if is_signature || record.rtype == Type::AAAA { record.ttl.min(ttl_secs) } else { record.ttl };
+        builder.copy_ttl(Section::Answer, &record, ttl).ok()?;
+    }
+    let is_hop_by_hop = |record: &Record<'_>| record.rtype == Type::OPT || is_of_transaction(record);
+    for section in [Section::Authority, Section::Additional] {
+        copy_section(&mut builder, message, section, &is_hop_by_hop)?;
+    }
+    builder.opt(512, 0, 0, false, ede_to_store(message)).ok()?;
+    Some(builder.finish())
+}
+
 /// Copies the records of a section that are not left out, without the signatures over RRsets of types that lose a record. None: there is no
 /// room.
 fn copy_section(

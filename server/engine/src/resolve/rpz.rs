@@ -13,7 +13,7 @@ use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::interface::Outbox;
 use crate::message::reply::Outcome;
 use crate::reasons::{PassReason, PolicyAction};
-use crate::resolve::steps::{Origin, follows_to_the_end, ignores_real};
+use crate::resolve::steps::{Origin, follows_to_the_end, passes_over_real};
 use crate::rpz::response::{Decided, RewritePoint};
 use crate::rpz::table::{Action, NO_RULE_YET, PASSTHRU, ReplyAddresses, ResponsePolicy, RuleMatch};
 use crate::settings::Settings;
@@ -89,8 +89,8 @@ pub(crate) fn of_reply<'m, 'a>(
         chain,
         dns64,
         rules: rules.as_ref(),
-        excludes: matches!(query.stage, Stage::Aaaa | Stage::NegativeAaaa),
-        ignores_aaaa: query.stage == Stage::Aaaa && ignores_real(query, dns64).is_some(),
+        excludes: matches!(query.stage, Stage::Aaaa | Stage::NegativeAaaa | Stage::DeadAaaa),
+        ignores_aaaa: query.stage == Stage::Aaaa && passes_over_real(query, dns64, outcome),
     };
     let (hit, place) = policy.of_reply(&reply, client)?;
     let waits = is_whole
@@ -136,7 +136,7 @@ fn waits_for_addresses(
         && settings.rpz.gives_way_to_addresses(hit)
         && match decide(outcome, &settings.dns64) {
             AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
-            AaaaDecision::Pass(PassReason::RealAaaa) => ignores_real(query, &settings.dns64).is_some(),
+            AaaaDecision::Pass(PassReason::RealAaaa) => passes_over_real(query, &settings.dns64, outcome),
             AaaaDecision::Pass(_) | AaaaDecision::ChaseCname => false,
         }
 }
@@ -156,7 +156,7 @@ fn waits_behind_alias(
             Stage::Direct | Stage::SuppressedA => follows_to_the_end(query, message, chain, Origin::Upstream),
             Stage::Aaaa => matches!(decide(outcome, &settings.dns64), AaaaDecision::ChaseCname),
             Stage::A => chain.is_alias() && chain.is_unfinished(message),
-            Stage::NegativeAaaa | Stage::AaaaWithCd => false,
+            Stage::NegativeAaaa | Stage::DeadAaaa | Stage::AaaaWithCd => false,
         }
 }
 
@@ -193,7 +193,7 @@ pub(crate) fn apply(
         query.rpz_rule = rule;
         // The name has the data of the rule and no others, so DNS64 begins anew: AAAA data of a rule that only the A lookup has met are the
         // answer (draft section 3.6, RFC 6147 section 5.1.1).
-        if matches!(query.stage, Stage::A | Stage::NegativeAaaa) {
+        if matches!(query.stage, Stage::A | Stage::NegativeAaaa | Stage::DeadAaaa) {
             query.stage = Stage::Aaaa;
         }
     }

@@ -20,6 +20,7 @@ use crate::dns64::config::Dns64;
 use crate::dns64::decision::{AaaaDecision, Cause, is_secure};
 use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::dns64::rules::{Applicable, Rule};
+use crate::dns64::verify::{DEAD_TTL_SECS, Usable, are_all_dead};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_stale, negative_ttl};
@@ -57,10 +58,14 @@ pub(crate) enum Next<'r, 'm, 'a> {
     AskNegativeAaaa(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is synthesized from the addresses.
     Synthesize(Addresses<'r, 'm, 'a>),
-    /// No gateway of the prefixes lives, and then there are no addresses.
+    /// No gateway of the prefixes lives, and then there are no addresses; or no prefix was discovered.
     NoGateway(Addresses<'r, 'm, 'a>, EmbeddingCounts),
     /// The answer is the reply.
     Forward(Forward<'m, 'a>),
+    /// The answer is a part of the AAAA reply, or has other TTLs, since a rule verifies AAAA records.
+    ForwardReal(ForwardReal<'m, 'a>),
+    /// Ask the AAAA lookup again: its addresses are dead, but there are no others.
+    AskDeadAaaa,
     /// The answer is the reply without its addresses, since a rule suppresses A records.
     SuppressA(&'m Message<'a>, &'m Chain<'a>),
     /// The answer is SERVFAIL, since the AAAA reply is bogus.
@@ -101,6 +106,17 @@ pub(crate) struct Forward<'m, 'a> {
     pub(crate) reason: Option<PassReason>,
     /// True if all clients without DNS64 get this reply as their answer.
     pub(crate) is_for_all: bool,
+}
+
+/// An AAAA reply under a rule that verifies AAAA records.
+#[derive(Clone, Copy)]
+pub(crate) struct ForwardReal<'m, 'a> {
+    pub(crate) reply: &'m Message<'a>,
+    pub(crate) chain: &'m Chain<'a>,
+    /// True if dead addresses are left out.
+    pub(crate) is_filtered: bool,
+    /// Longest TTL of the addresses, in seconds.
+    pub(crate) ttl_secs: u32,
 }
 
 /// A query without DNS64: the reply is the answer.
@@ -156,7 +172,8 @@ pub(crate) fn follows_to_the_end(
         && chain.is_unfinished(reply)
 }
 
-/// The AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.4) is over. `decision`: that of [`decide`](crate::dns64::decision::decide).
+/// The AAAA lookup (RFC 6147 sections 5.1.1 to 5.1.4) is over. `decision`: that of [`decide`](crate::dns64::decision::decide); `usable`: the
+/// real AAAA records that count.
 // In each copy of the engine, as all steps of an ordinary resolution are: a call would cost as much as the decision.
 #[inline(always)]
 pub(crate) fn aaaa<'m, 'a>(
@@ -164,10 +181,23 @@ pub(crate) fn aaaa<'m, 'a>(
     decision: AaaaDecision,
     outcome: &Outcome<'m, 'a>,
     dns64: &Dns64,
+    usable: Usable,
 ) -> Next<'static, 'm, 'a> {
     match (decision, outcome) {
         (AaaaDecision::Pass(PassReason::RealAaaa), _) if ignores_real(query, dns64).is_some() => {
             ask_a(Cause::Ignored, outcome, dns64)
+        }
+        (AaaaDecision::Pass(PassReason::RealAaaa), Outcome::Reply(reply, chain)) if usable != Usable::All => {
+            match usable {
+                Usable::Living(ttl_secs) => {
+                    Next::ForwardReal(ForwardReal { reply, chain, is_filtered: true, ttl_secs })
+                }
+                _ => Next::AskA(AskA {
+                    cause: Cause::Dead,
+                    negative_ttl: Some(DEAD_TTL_SECS),
+                    is_secure: is_secure(reply, dns64),
+                }),
+            }
         }
         // Section 5.1.1: "the result is returned to the requesting client as per normal DNS semantics". Section 5.1.2: "A result with RCODE=3
         // (Name Error) is handled according to normal DNS operation".
@@ -192,6 +222,27 @@ pub(crate) fn aaaa<'m, 'a>(
 /// Rule that makes DNS64 ignore real AAAA records for a query; none if they count.
 pub(crate) fn ignores_real<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
     dns64.rules.of(query.client.address, query.name()).ignores_real()
+}
+
+/// True if the A lookup of a query follows although there are real AAAA records: a rule ignores them, or verifies them and all are dead.
+pub(crate) fn passes_over_real(query: &PendingQuery, dns64: &Dns64, outcome: &Outcome<'_, '_>) -> bool {
+    let are_dead = || match outcome {
+        Outcome::Reply(message, chain) => {
+            verifies_real(query, dns64).is_some() && are_all_dead(message, chain, dns64)
+        }
+        Outcome::Failed => false,
+    };
+    ignores_real(query, dns64).is_some() || are_dead()
+}
+
+/// Rule by which the real AAAA records of a query are verified; none if they count as they are.
+pub(crate) fn verifies_real<'r>(query: &PendingQuery, dns64: &'r Dns64) -> Option<&'r Rule> {
+    // The client checks signatures: it gets what was signed.
+    let validates = query.query_flags.has(QueryFlags::DO.with(QueryFlags::CD, true));
+    match dns64.rules.may_verify() && !validates {
+        true => dns64.rules.of(query.client.address, query.name()).verifies_real(),
+        false => None,
+    }
 }
 
 /// Rule that suppresses the A records of a query.
@@ -220,7 +271,9 @@ pub(crate) fn a<'r, 'm, 'a>(
     dns64: &Dns64,
     rules: &'r mut Applicable<'r>,
 ) -> Next<'r, 'm, 'a> {
-    let Outcome::Reply(reply, chain) = *outcome else { return Next::Failed(Some(PassReason::AFailed)) };
+    let Outcome::Reply(reply, chain) = *outcome else {
+        return without_a(query, Next::Failed(Some(PassReason::AFailed)));
+    };
     let Some(first) = first_a(reply, chain) else {
         if chain.is_unfinished(reply) {
             return Next::Chase(reply, chain);
@@ -229,16 +282,33 @@ pub(crate) fn a<'r, 'm, 'a>(
         // returned to the querying client."
         let is_failure = reply.rcode() != Rcode::NOERROR;
         let reason = if is_failure { PassReason::AFailed } else { PassReason::NoA };
-        return forward(reply, chain, Some(reason));
+        return without_a(query, forward(reply, chain, Some(reason)));
     };
     rules.find(query.client.address, query.name());
     let rules = &*rules;
     let addresses = Addresses { reply, chain, rules };
     match embed::all_omitted(&first, reply, chain, dns64, rules) {
-        Some(counts) if counts.unavailable > 0 => Next::NoGateway(addresses, counts),
+        Some(_) if query.cause == Cause::Dead => Next::AskDeadAaaa,
+        Some(counts) if counts.lack().is_some() => Next::NoGateway(addresses, counts),
         Some(counts) if needs_negative_aaaa(query, reply) => Next::AskNegativeAaaa(addresses, counts),
         // "the DNS64 synthesizes AAAA RRs based on the A RRs".
         _ => Next::Synthesize(addresses),
+    }
+}
+
+/// The A lookup has no addresses: dead ones are better than none, as this server may be wrong about them.
+fn without_a<'r, 'm, 'a>(query: &PendingQuery, next: Next<'r, 'm, 'a>) -> Next<'r, 'm, 'a> {
+    if query.cause == Cause::Dead { Next::AskDeadAaaa } else { next }
+}
+
+/// The AAAA reply with dead addresses has come again.
+pub(crate) fn dead_aaaa<'m, 'a>(outcome: &Outcome<'m, 'a>) -> Next<'static, 'm, 'a> {
+    match *outcome {
+        Outcome::Reply(reply, chain) if reply.rcode() == Rcode::NOERROR => {
+            Next::ForwardReal(ForwardReal { reply, chain, is_filtered: false, ttl_secs: DEAD_TTL_SECS })
+        }
+        Outcome::Reply(reply, chain) => forward(reply, chain, Some(PassReason::AFailed)),
+        Outcome::Failed => Next::Failed(Some(PassReason::AFailed)),
     }
 }
 

@@ -1,9 +1,14 @@
 //! Table of the steps: for each stage and outcome the next step, with the sentences of RFC 6147 that ask for it.
 
 use super::*;
+use crate::base::time::Instant;
 use crate::dns64::decision::tests::configuration;
 use crate::dns64::decision::{Stage, decide};
 use crate::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
+use crate::dns64::rules::{RealAaaa, Rules};
+use crate::dns64::verdicts::{Untried, Verdict, Verdicts};
+use crate::dns64::verify::judge;
+use core::net::Ipv6Addr;
 use wire::{Builder, Class, EdeCode, Flags, Name, ede};
 
 /// Stage, query, outcome, expected step.
@@ -28,6 +33,9 @@ enum Step {
     NoGateway,
     /// With the reason.
     Forward(Option<PassReason>),
+    /// True if dead addresses are left out, and the longest TTL.
+    ForwardReal(bool, u32),
+    AskDeadAaaa,
     SuppressA,
     Bogus,
     AliasesOnly,
@@ -157,13 +165,20 @@ fn message(qtype: Type, (rcode, records, ede): (Rcode, &[Data], Option<EdeCode>)
 /// The step after an outcome.
 fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step {
     let mut rules = Applicable::none(&dns64.rules);
+    let usable = match (verifies_real(query, dns64), outcome) {
+        (Some(_), &Outcome::Reply(reply, chain)) => {
+            judge((reply, chain), dns64, query.name(), Instant(0), &mut Untried::default())
+        }
+        _ => Usable::All,
+    };
     let next = match query.stage {
         Stage::Direct => direct(query, outcome, Origin::Upstream),
         Stage::SuppressedA => suppressed_a(query, outcome, Origin::Upstream),
-        Stage::Aaaa => aaaa(query, decide(outcome, dns64), outcome, dns64),
+        Stage::Aaaa => aaaa(query, decide(outcome, dns64), outcome, dns64, usable),
         Stage::AaaaWithCd => aaaa_with_cd(outcome, dns64),
         Stage::A => a(query, outcome, dns64, &mut rules),
         Stage::NegativeAaaa => negative_aaaa(outcome),
+        Stage::DeadAaaa => dead_aaaa(outcome),
     };
     match next {
         Next::Chase(..) => Step::Chase,
@@ -174,6 +189,8 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
         Next::Synthesize(_) => Step::Synthesize,
         Next::NoGateway(..) => Step::NoGateway,
         Next::Forward(forward) => Step::Forward(forward.reason),
+        Next::ForwardReal(forward) => Step::ForwardReal(forward.is_filtered, forward.ttl_secs),
+        Next::AskDeadAaaa => Step::AskDeadAaaa,
         Next::SuppressA(..) => Step::SuppressA,
         Next::Bogus => Step::Bogus,
         Next::AliasesOnly => Step::AliasesOnly,
@@ -237,5 +254,83 @@ fn addresses_without_a_gateway_that_lives_end_in_an_empty_answer_only_if_configu
         dns64.gateways = Some(Gateways::new(table.into(), states));
         let found = step(&pending_query(Stage::A), &Outcome::Reply(&reply, &Chain::follow(&reply)), &dns64);
         assert_eq!(found, expected, "{all_down:?} {state:?}");
+    }
+}
+
+#[test]
+fn dead_addresses_count_as_absent_under_a_rule_that_verifies_and_as_an_answer_if_there_is_no_other() {
+    const OTHER_ADDRESS: &[u8] = &[0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    const OTHER: Data = (Section::Answer, NAME, Type::AAAA, OTHER_ADDRESS);
+    /// fd00::1, which is never tried.
+    const PRIVATE_ADDRESS: &[u8] = &[0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    const PRIVATE: Data = (Section::Answer, NAME, Type::AAAA, PRIVATE_ADDRESS);
+    let after_dead: fn(&mut PendingQuery) =
+        |query| (query.cause, query.negative_ttl) = (Cause::Dead, Some(60));
+    let validating: fn(&mut PendingQuery) =
+        |query| query.query_flags = QueryFlags::DO.with(QueryFlags::CD, true);
+    let real = Step::Forward(Some(PassReason::RealAaaa));
+    let dead = || Step::AskA(Cause::Dead, Some(60), false);
+    // The outcomes of the trials of 2001:db8::1 and of 2001:db8::2; none: it was not tried.
+    let rows = [
+        (
+            [None, None],
+            Stage::Aaaa,
+            plain as fn(&mut PendingQuery),
+            noerror(&[REAL]),
+            Step::ForwardReal(true, 30),
+        ),
+        ([Some(true), None], Stage::Aaaa, plain, noerror(&[REAL]), real),
+        ([Some(false), None], Stage::Aaaa, plain, noerror(&[REAL]), dead()),
+        ([Some(false), Some(true)], Stage::Aaaa, plain, noerror(&[REAL, OTHER]), Step::ForwardReal(true, 60)),
+        ([Some(false), None], Stage::Aaaa, plain, noerror(&[REAL, OTHER]), Step::ForwardReal(true, 30)),
+        ([Some(true), None], Stage::Aaaa, plain, noerror(&[REAL, OTHER]), Step::ForwardReal(true, 30)),
+        ([Some(false), Some(false)], Stage::Aaaa, plain, noerror(&[REAL, OTHER]), dead()),
+        // An excluded address makes no difference, and one that is not tried lives.
+        ([Some(false), None], Stage::Aaaa, plain, noerror(&[EXCLUDED, REAL]), dead()),
+        ([Some(false), None], Stage::Aaaa, plain, noerror(&[PRIVATE, REAL]), Step::ForwardReal(true, 60)),
+        ([None, None], Stage::Aaaa, plain, noerror(&[PRIVATE]), Step::Forward(Some(PassReason::RealAaaa))),
+        // Who validates gets what was signed.
+        (
+            [Some(false), None],
+            Stage::Aaaa,
+            validating,
+            noerror(&[REAL]),
+            Step::Forward(Some(PassReason::RealAaaa)),
+        ),
+        ([Some(false), None], Stage::A, after_dead, noerror(&[A]), Step::Synthesize),
+        ([Some(false), None], Stage::A, after_dead, noerror(&[CNAME]), Step::Chase),
+        ([Some(false), None], Stage::A, after_dead, noerror(&[PRIVATE_A]), Step::AskDeadAaaa),
+        ([Some(false), None], Stage::A, after_dead, noerror(&[SOA]), Step::AskDeadAaaa),
+        ([Some(false), None], Stage::A, after_dead, rcode(Rcode::SERVFAIL), Step::AskDeadAaaa),
+        ([Some(false), None], Stage::A, after_dead, None, Step::AskDeadAaaa),
+        ([Some(false), None], Stage::DeadAaaa, plain, noerror(&[REAL]), Step::ForwardReal(false, 60)),
+        (
+            [Some(false), None],
+            Stage::DeadAaaa,
+            plain,
+            rcode(Rcode::SERVFAIL),
+            Step::Forward(Some(PassReason::AFailed)),
+        ),
+        ([Some(false), None], Stage::DeadAaaa, plain, None, Step::Failed(Some(PassReason::AFailed))),
+    ];
+    for (row, (tried, stage, change, reply, expected)) in rows.into_iter().enumerate() {
+        let mut dns64 = configuration();
+        let prefixes = dns64.prefixes.clone();
+        let rule = Rule { prefixes, real_aaaa: RealAaaa::Verify, ..Rule::default() };
+        dns64.rules = Rules::build(vec![rule]).unwrap().into();
+        let verdicts = (1..).zip(tried).filter_map(|(number, lives)| {
+            let address = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number);
+            lives.map(|lives| (address, Verdict { lives, at: Instant(0) }))
+        });
+        dns64.verdicts = Some(Verdicts::new(verdicts).into());
+        let mut query = pending_query(stage);
+        change(&mut query);
+        let bytes = reply.map(|reply| message(query.current_type(), reply));
+        let parsed = bytes.as_deref().map(|bytes| Message::parse(bytes).unwrap());
+        let found = match &parsed {
+            Some(message) => step(&query, &Outcome::Reply(message, &Chain::follow(message)), &dns64),
+            None => step(&query, &Outcome::Failed, &dns64),
+        };
+        assert_eq!(found, expected, "row {row}: {stage:?} {reply:?}");
     }
 }

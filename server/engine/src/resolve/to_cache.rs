@@ -53,6 +53,11 @@ impl CacheParts<'_> {
         // After a reload the name may belong to other upstreams. The cache must not hold a reply of the former ones for it.
         let is_of_group = outbound.group == upstream.servers.group_number(outbound.forward_key());
         if lacks_dnssec_records || !is_of_group || !cache.is_cacheable(&outbound.question()) {
+            let reply = match outcome {
+                Outcome::Reply(message, _) => Some(message.bytes()),
+                Outcome::Failed => None,
+            };
+            upstream.note_own_reply(index, reply);
             return Served::AsItIs;
         }
         let reply = match *outcome {

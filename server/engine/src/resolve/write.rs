@@ -15,12 +15,13 @@ use crate::context::Context;
 use crate::counters::{Counter, Counters};
 use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
-use crate::dns64::embed::EmbeddingCounts;
+use crate::dns64::embed::{EmbeddingCounts, Lack};
 use crate::interface::Outbox;
 use crate::local::no_gateway::write_no_gateway;
 use crate::local::special_use::SpecialUse;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::warrants_failover;
+use crate::needs::Needs;
 use crate::reasons::CacheHit;
 use crate::resolve::divert;
 use crate::resolve::steps::Addresses;
@@ -41,8 +42,8 @@ pub(crate) enum End<'m, 'a> {
     SpecialUse,
     /// The aliases alone: their target exists, but the negative answer for it did not come.
     AliasesOnly,
-    /// The aliases alone: no gateway of the prefixes for the addresses in the reply lives.
-    NoGateway(&'m Message<'a>, &'m Chain<'a>),
+    /// The aliases alone: no gateway of the prefixes for the addresses in the reply lives, or no prefix was discovered.
+    NoGateway(&'m Message<'a>, &'m Chain<'a>, Lack),
     /// No records.
     Empty(Rcode, Option<EdeCode>),
     /// SERVFAIL, as the question has no reply. The text of the extended error tells if an upstream could not be authenticated.
@@ -131,8 +132,8 @@ impl Writer<'_> {
                 SpecialUse::Ordinary | SpecialUse::Alias(_) => write_aliases(frame, params, before),
             },
             End::AliasesOnly => write_aliases(frame, params, before),
-            End::NoGateway(message, chain) => {
-                write_no_gateway(frame, params, (message, chain), before, &settings.dns64.arpa)
+            End::NoGateway(message, chain, lack) => {
+                write_no_gateway(frame, params, (message, chain), before, (&settings.dns64.arpa, lack))
             }
             End::Empty(rcode, ede) => write_empty(frame, params, rcode, ede),
             End::Failed => {
@@ -151,6 +152,7 @@ impl Writer<'_> {
         pending: Index,
         addresses: &Addresses<'_, '_, '_>,
         copy: Option<&mut [u8]>,
+        needs: Option<&mut Needs>,
         cx: &mut Context<'_, impl Outbox>,
     ) -> Option<(usize, u32)> {
         let Writer { settings, clients, answer_memo, .. } = self;
@@ -172,6 +174,12 @@ impl Writer<'_> {
             written
         });
         count_synthesis(&mut pending_queries[pending], cx.counters, &counts);
+        if let Some(needs) = needs
+            && counts.records > 0
+        {
+            let state = &pending_queries[pending];
+            needs.count(&state.client, state.name(), state.hash, cx.now);
+        }
         copied
     }
 }
@@ -198,11 +206,13 @@ pub(crate) fn count_synthesis(query: &mut PendingQuery, counters: &mut Counters,
         query.cache_hit = Some(CacheHit::Synthesized);
     }
     counters.count(match query.cause {
-        _ if counts.records == 0 && counts.unavailable > 0 => Counter::NotSynthesizedNoGateway,
+        _ if counts.lack() == Some(Lack::Gateway) => Counter::NotSynthesizedNoGateway,
+        _ if counts.lack() == Some(Lack::Prefix) => Counter::NotSynthesizedNoPrefix,
         _ if counts.records == 0 => Counter::NotSynthesizedPolicy,
         Cause::NoData => Counter::SynthesizedNoData,
         Cause::Excluded => Counter::SynthesizedExcluded,
         Cause::Ignored => Counter::SynthesizedIgnored,
+        Cause::Dead => Counter::SynthesizedDead,
         Cause::Error => Counter::SynthesizedError,
         Cause::Timeout => Counter::SynthesizedTimeout,
     });

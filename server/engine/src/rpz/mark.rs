@@ -51,7 +51,7 @@ impl PolicyMark {
             return written;
         }
         let ede = Some(written.ede.filter(|&code| code == ede::SYNTHESIZED).unwrap_or(self.ede));
-        let mut end = written.len - params.opt_octets(written.ede);
+        let mut end = written.len - written.opt_octets(params);
         let room = params.limit.min(frame.len()) - params.opt_octets(ede);
         let LocalRecord { owner, rtype, ttl, rdata } = &*self.soa;
         let fields = [
@@ -71,6 +71,36 @@ impl PolicyMark {
             header::set_arcount(frame, additional);
         }
         let len = end + append_opt(&mut frame[end..], params, written.rcode, ede);
-        Written { len, ede: params.edns.and(ede), ..written }
+        Written { len, ede: params.edns.and(ede), ede_text: 0, ..written }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::answer::builder::{append_text, write_empty};
+    use crate::answer::params::{ResponseParamsEdns, unlimited_params};
+    use crate::interface::ClientTransport;
+    use crate::message::question::QueryFlags;
+    use crate::message::stream_options::StreamOptions;
+    use wire::{Message, Section, Type};
+
+    #[test]
+    fn the_marks_of_a_rule_stand_in_place_of_an_extended_error_and_its_text() {
+        let question = b"\x01a\0\0\x1c\0\x01";
+        let edns = ResponseParamsEdns::of_stream_options(StreamOptions::NONE, ClientTransport::Udp);
+        let params = ResponseParams { edns: Some(edns), ..unlimited_params(QueryFlags::default(), question) };
+        let mut frame = [0; 512];
+        let written = write_empty(&mut frame, &params, Rcode::NOERROR, None);
+        let written = append_text(&mut frame, &params, written, (ede::OTHER, "a text of some length"));
+        let soa =
+            LocalRecord { owner: (*b"\x04zone\0").into(), rtype: Type::SOA, ttl: 60, rdata: [0; 22].into() };
+        let mark = PolicyMark::new(Arc::new(soa), ede::FORGED);
+        let written = mark.add_to(&mut frame, &params, written);
+        let answer = Message::parse(&frame[..written.len]).unwrap();
+        let types: Vec<Type> = answer.records(Section::Additional).map(|record| record.rtype).collect();
+        assert_eq!(types, [Type::SOA, Type::OPT]);
+        let errors: Vec<_> = answer.opt().unwrap().ede().collect();
+        assert_eq!(errors, [(ede::FORGED, &b""[..])]);
     }
 }

@@ -101,7 +101,7 @@ impl Upstream {
             server.socket = Some(link.slot);
         }
         // A question from before a reload may go once more to a server that the configuration no longer names.
-        self.has_stale_links |= !server.configured;
+        self.has_rare_work |= !server.configured;
         Some(link)
     }
 

@@ -17,6 +17,7 @@ pub mod forward_zones;
 pub(crate) mod in_flight;
 pub(crate) mod judge;
 pub(crate) mod links;
+pub(crate) mod own_question;
 pub(crate) mod parked_replies;
 #[cfg(test)]
 mod planted_tests;
@@ -35,6 +36,7 @@ mod zones;
 
 pub use circuit_breaker::{BreakerState, Cause, Trouble};
 pub use forward_zones::Unanswered;
+pub use own_question::OwnReply;
 pub use server::{QueryKind, Server};
 
 use crate::base::name_hash::HashKey;
@@ -50,6 +52,7 @@ use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::ForwardZones;
 use crate::upstream::in_flight::OutboundQueries;
 use crate::upstream::links::Links;
+use crate::upstream::own_question::OwnQuestion;
 use crate::upstream::parked_replies::ParkedReplies;
 use crate::upstream::retry_budget::RetryBudget;
 use core::net::SocketAddr;
@@ -69,8 +72,11 @@ pub(crate) struct Upstream {
     cookie_secret: ClientCookieSecret,
     random: Random,
     key: HashKey,
-    /// There may be links to servers that the configuration no longer names; they are to be closed.
-    has_stale_links: bool,
+    /// The question of the server itself.
+    own: OwnQuestion,
+    /// There is rare work to do: links to servers that the configuration no longer names are to be closed, or the server has a question of its
+    /// own.
+    has_rare_work: bool,
     /// The links to all servers are to be closed ([`Upstream::retire_links`]).
     must_retire_all: bool,
 }
@@ -97,7 +103,8 @@ impl Upstream {
             cookie_secret,
             random,
             key,
-            has_stale_links: false,
+            own: OwnQuestion::default(),
+            has_rare_work: false,
             must_retire_all: false,
         }
     }
@@ -107,12 +114,12 @@ impl Upstream {
         let Upstream { servers, links, .. } = self;
         servers.configure(config, |number| !links.leads_to(number));
         self.parameters = parameters;
-        self.has_stale_links = true;
+        self.has_rare_work = true;
     }
 
     /// Retires all open links: no more question takes them, and each is closed when its last question has its reply.
     pub fn retire_links(&mut self) {
-        self.has_stale_links = true;
+        self.has_rare_work = true;
         self.must_retire_all = true;
     }
 
@@ -145,8 +152,9 @@ impl Upstream {
 
     /// Does the periodic work that belongs to no question: closes links, sends probes. Returns the next deadline.
     pub fn maintain(&mut self, cx: &mut Context<'_, impl Outbox>) -> Option<Instant> {
-        if core::mem::take(&mut self.has_stale_links) {
+        if core::mem::take(&mut self.has_rare_work) {
             self.close_stale_links(cx.out);
+            self.launch_own(cx);
         }
         let mut next = None;
         let mut has_opened = false;

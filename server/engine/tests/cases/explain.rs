@@ -3,7 +3,8 @@
 use crate::world::{
     ClientQuery, Reply, Rng, SentQuery, TestOutbox, clients, networks, query, set_prefixes, settings,
 };
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
+use engine::dns64::verdicts::{Verdict, Verdicts};
 use engine::explain::{
     Decision, Embedding, End, Explainer, Explanation, LocalSource, NoReply, RealFate, Security, Ttl,
     Unreachable,
@@ -153,18 +154,51 @@ fn without_an_soa_the_ttl_is_bounded_by_600_seconds() {
 }
 
 #[test]
+fn an_explanation_tells_the_fate_of_each_address_that_a_rule_has_verified() {
+    let mut settings = settings();
+    let prefixes = settings.dns64.prefixes.clone();
+    let rule = Rule { prefixes, real_aaaa: RealAaaa::Verify, ..Rule::default() };
+    settings.dns64.rules = Rules::build(vec![rule]).unwrap().into();
+    let verdict = |text, lives| (v6(text), Verdict { lives, at: Instant(0) });
+    let verdicts = Verdicts::new([verdict("2001:db8::1", true), verdict("2001:db8::2", false)]);
+    settings.dns64.verdicts = Some(verdicts.into());
+    let aaaa = |addresses: &[&str]| {
+        let lines: Vec<String> =
+            addresses.iter().map(|address| format!("www.example. 300 IN AAAA {address}")).collect();
+        Reply::answer(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let of = |addresses: &[&str], a: Reply| {
+        explain(settings.clone(), &query("www.example", Type::AAAA), replies(aaaa(addresses), a))
+    };
+    let fates = |explanation: &Explanation| -> Vec<RealFate> {
+        explanation.real.iter().map(|real| real.fate).collect()
+    };
+    let a = || Reply::answer(&["www.example. 300 IN A 192.0.2.1"]);
+    let some = of(&["2001:db8::1", "2001:db8::2", "2001:db8::3", "fd00::1"], a());
+    assert_eq!(codes(&some), ["dns64", "real_aaaa"]);
+    assert_eq!(fates(&some), [RealFate::Lives(1), RealFate::Dead(1), RealFate::Untried(1), RealFate::Kept]);
+    let dead = of(&["2001:db8::2"], a());
+    assert_eq!(codes(&dead), ["dns64", "dead", "synthesized"]);
+    assert_eq!((fates(&dead), dead.ttl.unwrap().result), (vec![RealFate::Dead(1)], 60));
+    assert_eq!(dead.decisions[1].requirement(), "dns64.rule real-aaaa");
+    let alone = of(&["2001:db8::2"], Reply::default());
+    assert_eq!(codes(&alone), ["dns64", "dead", "dead_aaaa", "real_aaaa"]);
+    assert_eq!(fates(&alone), [RealFate::Kept]);
+}
+
+#[test]
 fn an_explanation_names_the_rule_that_decides_and_the_rule_that_ignores_real_addresses() {
     let mut settings = settings();
-    let rule = |ipv4: &str, prefixes: &str, ignores_real| Rule {
+    let rule = |ipv4: &str, prefixes: &str, real_aaaa| Rule {
         ipv4: networks(ipv4),
         prefixes: prefixes.split_whitespace().map(|prefix| prefix.parse().unwrap()).collect(),
-        ignores_real,
+        real_aaaa,
         ..Rule::default()
     };
     let rules = vec![
-        rule("192.0.2.0/24", "", false),
-        rule("198.51.100.0/24", "2001:db8:65::/96", false),
-        rule("", "2001:db8:66::/96", true),
+        rule("192.0.2.0/24", "", RealAaaa::Prefer),
+        rule("198.51.100.0/24", "2001:db8:65::/96", RealAaaa::Prefer),
+        rule("", "2001:db8:66::/96", RealAaaa::Ignore),
     ];
     settings.dns64.rules = Rules::build(rules).unwrap().into();
     let aaaa =
@@ -578,7 +612,7 @@ fn the_addresses_of_an_explanation_are_those_of_the_answer() {
         let mut rules: Vec<Rule> = rules.collect();
         if rng.below(4) == 0 {
             let prefixes = settings.dns64.prefixes.clone();
-            rules.push(Rule { ignores_real: true, prefixes, ..Rule::default() });
+            rules.push(Rule { real_aaaa: RealAaaa::Ignore, prefixes, ..Rule::default() });
         }
         settings.dns64.rules = Rules::build(rules).unwrap().into();
         let asked = query("www.test", Type::AAAA).tcp(1);

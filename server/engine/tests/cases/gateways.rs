@@ -13,6 +13,7 @@ use engine::rpz::{Action, PolicyRule, PolicyZone, ResponsePolicy, Trigger};
 use engine::settings::Lookup;
 use engine::{Client, ClientTransport, Counter, Machine, Settings, Span};
 use pref64::Pref64;
+use pref64::mapping::Mappings;
 use std::collections::HashMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -428,6 +429,13 @@ fn an_answer_with_a_probed_prefix_has_at_most_the_answer_ttl() {
         settings.dns64.gateways = Some(Gateways::new(table, Arc::new([])));
     });
     assert_eq!(ttl(&site.answer(&asked())), 300);
+    // A mapped address is under none.
+    let mut site = Site::with(Spread::All, AllDown::Keep, |settings| {
+        let mapping = "198.51.100.7 2001:db8:a::7".parse().unwrap();
+        settings.dns64.mappings = Some(Mappings::new(vec![mapping]).unwrap().into());
+    });
+    let answer = site.answer(&asked());
+    assert_eq!((answer.addresses(), ttl(&answer)), (vec!["2001:db8:a::7".to_owned()], 300));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::scenario_parser::{add_rpz_record, local_record};
 use crate::world::{Reply, Rng, World, client, deliver, name, networks, query, settings};
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::local::LocalData;
 use engine::rpz::{PolicyZone, ResponsePolicy};
 use engine::settings::{Lookup, Reverse};
@@ -23,7 +23,7 @@ fn random_settings(rng: &mut Rng) -> Settings {
     dns64.arpa.ipv4only = rng.percent(80);
     let mut rule = Rule { clients: networks("2001:db8:c:10::/60"), ..Rule::default() };
     rule.prefixes.push("2001:db8:b::/96".parse().expect("a prefix"));
-    rule.ignores_real = rng.percent(50);
+    rule.real_aaaa = if rng.percent(50) { RealAaaa::Ignore } else { RealAaaa::Prefer };
     let omitted = Rule { names: vec![name("n3.example.").into()], ..Rule::default() };
     dns64.rules = Rules::build(vec![omitted, rule]).expect("two rules").into();
     let mut records = vec![];

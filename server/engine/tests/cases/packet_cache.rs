@@ -4,7 +4,7 @@
 use crate::world::{
     ClientQuery, Delivery, Reply, SentQuery, World, clients, deliver, name, networks, query, settings,
 };
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::packet_cache::{
     PACKET_CACHE_RESPONSE, PacketCacheEntry, PacketCacheHits, PacketCacheQuery, PacketCacheTask,
 };
@@ -212,7 +212,8 @@ fn rules_and_local_data_keep_their_names_out() {
         names: vec![name("v4only.example.").into()],
         ipv4: vec![],
         prefixes: vec!["2001:db8:1::/96".parse().unwrap()],
-        ignores_real: false,
+        awaits_discovery: false,
+        real_aaaa: RealAaaa::Prefer,
         suppresses_a: false,
     };
     for (rule, expected) in [(rule(""), [false, true]), (rule("2001:db8::/32"), [false, false])] {

@@ -6,7 +6,7 @@ use crate::world::{
 };
 use domain::base::rdata::ComposeRecordData;
 use engine::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
-use engine::dns64::rules::{Rule, Rules};
+use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
@@ -40,6 +40,11 @@ pub enum Step {
     },
     Wait(Span),
     /// The state of a prefix changes.
+    Tried {
+        address: Ipv6Addr,
+        lives: bool,
+    },
+    Untried(Vec<Ipv6Addr>),
     Gateway {
         prefix: Pref64,
         state: PrefixState,
@@ -161,6 +166,16 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
                 _ => return Err("up, down or draining".into()),
             },
         },
+        ["address", address, fate @ ("lives" | "dies")] => Step::Tried {
+            address: address.parse().map_err(|error| format!("{address}: {error}"))?,
+            lives: fate == "lives",
+        },
+        ["untried", ref addresses @ ..] => Step::Untried(
+            addresses
+                .iter()
+                .map(|word| word.parse().map_err(|error| format!("{word}: {error}")))
+                .collect::<Result<_, _>>()?,
+        ),
         ["client", "asks", name, qtype, ref rest @ ..] => {
             Step::Asks { from: CLIENT.into(), name: name.into(), qtype: rtype(qtype)?, words: owned(rest) }
         }
@@ -496,14 +511,15 @@ pub fn add_rpz_record(zones: &mut Vec<(String, RpzZoneBuilder)>, text: &str) -> 
     zones[place].1.add(local_record(&format!("{owner}.{zone} {text}"))).map_err(|error| error.to_string())
 }
 
-/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore suppress-a`; each part is optional.
+/// Parses a DNS64 rule: `names N... clients N... ipv4 N... prefixes P... ignore verify suppress-a`; each part is optional.
 fn rule(text: &str) -> Result<Rule, String> {
     let mut made = Rule::default();
     let mut part = "";
     for word in text.split_whitespace() {
         match (word, part) {
             ("names" | "clients" | "ipv4" | "prefixes", _) => part = word,
-            ("ignore", _) => made.ignores_real = true,
+            ("ignore", _) => made.real_aaaa = RealAaaa::Ignore,
+            ("verify", _) => made.real_aaaa = RealAaaa::Verify,
             ("suppress-a", _) => made.suppresses_a = true,
             (_, "names") => made.names.push(name(word).into()),
             (_, "clients") => made.clients.extend(networks(word)),

@@ -6,8 +6,11 @@ use crate::world::{
     query, subnet, subnets,
 };
 use engine::dns64::gateways::{Gateways, PrefixState};
+use engine::dns64::verdicts::{Verdict, Verdicts};
 use engine::{Counter, Transport};
+use std::collections::BTreeMap;
 use std::fs;
+use std::net::Ipv6Addr;
 use std::path::Path;
 use std::sync::Arc;
 use wire::{Class, Flags, Rcode, Section, Type};
@@ -60,6 +63,7 @@ struct Player {
     collected: (usize, usize),
     /// Upstream queries that a statement has mentioned, the last one at the end.
     seen: Vec<SentQuery>,
+    verdicts: BTreeMap<Ipv6Addr, Verdict>,
 }
 
 fn play(text: &str) -> Result<(), String> {
@@ -72,6 +76,7 @@ fn play(text: &str) -> Result<(), String> {
         unread: vec![],
         collected: (0, 0),
         seen: vec![],
+        verdicts: BTreeMap::new(),
     };
     // The observer must change nothing, and miss nothing.
     player.world.engine.observe(Some(Recording::default()));
@@ -137,6 +142,16 @@ impl Player {
                 states[number] = *state;
                 engine.set_gateways(Some(Gateways::new(table, states.into())));
                 Ok(())
+            }
+            Step::Tried { address, lives } => {
+                self.verdicts.insert(*address, Verdict { lives: *lives, at: self.world.now });
+                let all = self.verdicts.iter().map(|(&address, &verdict)| (address, verdict));
+                self.world.engine.set_verdicts(Verdicts::new(all).into());
+                Ok(())
+            }
+            Step::Untried(expected) => {
+                let found: Vec<_> = self.world.engine.take_untried().addresses.into_keys().collect();
+                if found == *expected { Ok(()) } else { Err(format!("these are untried: {found:?}")) }
             }
             Step::Asks { from, name, qtype, words } => self.client_asks(from, name, *qtype, words),
             Step::IsAsked { upstream, name, qtype, words } => {

@@ -88,7 +88,9 @@ pub fn settings() -> Settings {
             max_records: 64,
             arpa: Arpa::default(),
             rules: Default::default(),
+            discovery: None,
             gateways: None,
+            verdicts: None,
         },
         udp_size: 1232,
         client_subnet: Default::default(),
@@ -97,6 +99,7 @@ pub fn settings() -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        needs: None,
     };
     set_prefixes(&mut settings.dns64, "2001:db8:64::/96");
     settings

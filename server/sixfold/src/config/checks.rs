@@ -6,6 +6,7 @@ use super::forwarder::{Forwarder, Forwarders};
 use super::key::has_any;
 use super::keys::{Config, Rule, Upstream};
 use super::model::Datapath;
+use super::prefix_entry::PrefixEntry;
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
 use super::{
@@ -13,7 +14,9 @@ use super::{
     warnings,
 };
 use ::tls::anchors::{AnchorSource, Anchors};
+use engine::dns64::rules::RealAaaa;
 use engine::limits::UPSTREAMS;
+use gateways::limits::SOURCES;
 use pref64::Pref64;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -40,7 +43,7 @@ pub fn apply(overrides: &Overrides, config: &mut Config, problems: &Problems) {
         config.upstream.forwarders = Forwarders { system: false, list };
     }
     if note("dns64.prefixes", "--prefix", &overrides.prefixes, problems) {
-        config.dns64.prefixes.clone_from(&overrides.prefixes);
+        config.dns64.prefixes = overrides.prefixes.iter().copied().map(PrefixEntry::Prefix).collect();
     }
     if note("server.allow", "--allow", &overrides.allow, problems) {
         config.server.allow.entries.clone_from(&overrides.allow);
@@ -242,14 +245,24 @@ fn finish_anchors(upstream: &mut Upstream, problems: &Problems) {
 fn finish_prefixes(config: &mut Config, problems: &Problems) {
     let dns64 = &mut config.dns64;
     if dns64.prefixes.is_empty() {
-        dns64.prefixes.push(pref64::WELL_KNOWN);
+        dns64.prefixes.push(PrefixEntry::Prefix(pref64::WELL_KNOWN));
     }
     let items = problems.items("dns64.prefixes", &dns64.prefixes);
     refuse_twice(&items, "prefix", problems);
+    if dns64.sources().count() > SOURCES {
+        let what = format!("`dns64.prefixes` has more than {SOURCES} sources of prefixes");
+        let help = "name the interfaces whose routers know the NAT64";
+        problems.add(&problems.place("dns64.prefixes"), Fault::new(what, help));
+    }
     let mut complete = Vec::new();
-    for Item { value: prefix, .. } in items {
+    for Item { value: entry, .. } in items {
+        let Some(prefix) = entry.prefix() else {
+            complete.push(entry.clone());
+            continue;
+        };
         let place = problems.place("dns64.suffix");
-        complete.extend(with_suffix(prefix, dns64.suffix, "prefix", &place, problems));
+        let with_suffix = with_suffix(prefix, dns64.suffix, "prefix", &place, problems);
+        complete.extend(with_suffix.map(PrefixEntry::Prefix));
         // A real AAAA record under one of our prefixes comes from another DNS64; ours decides by the A record.
         let network = Network { address: IpAddr::V6(prefix.address()), length: prefix.length() };
         if !dns64.exclude_aaaa.contains(&network) {
@@ -278,13 +291,15 @@ fn with_suffix(
 fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
     let dns64 = &mut config.dns64;
     let mut empty = Vec::new();
+    let has_sources = dns64.sources().next().is_some();
+    let general = general_for_rules(&dns64.prefixes);
     for (number, rule) in dns64.rules.iter_mut().enumerate() {
         let slot = format!("dns64.rule[{number}]");
         if !has_any(&slot, Rule::KEYS, problems) {
             empty.push(number + 1);
         }
-        if rule.ignores_real && !rule.ipv4.is_empty() {
-            let what = "a rule with `ipv4` cannot ignore AAAA records";
+        if rule.real_aaaa != RealAaaa::Prefer && !rule.ipv4.is_empty() {
+            let what = "a rule with `ipv4` cannot ignore or verify AAAA records";
             let help = "the IPv4 addresses are known only after the decision on AAAA records: delete `ipv4`, or write \"prefer\"";
             problems.add(&problems.place(&format!("{slot}.real-aaaa")), Fault::new(what, help));
         }
@@ -295,15 +310,18 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
         }
         let key = format!("{slot}.prefixes");
         if !problems.is_set(&key) {
-            rule.prefixes.clone_from(&dns64.prefixes);
+            rule.prefixes.clone_from(&general);
             continue;
         }
         let items = problems.items(&key, &rule.prefixes);
         refuse_twice(&items, "prefix", problems);
-        let complete = items.iter().filter_map(|Item { value: prefix, place }| {
-            with_suffix(prefix, dns64.suffix, "the suffix, with the prefix", place, problems)
+        let complete = items.iter().filter_map(|Item { value: entry, place }| {
+            check_discovered(entry, has_sources, place, problems);
+            let Some(prefix) = entry.prefix() else { return Some((*entry).clone()) };
+            let complete = with_suffix(prefix, dns64.suffix, "the suffix, with the prefix", place, problems);
+            complete.map(PrefixEntry::Prefix)
         });
-        let complete: Vec<Pref64> = complete.collect();
+        let complete: Vec<PrefixEntry> = complete.collect();
         rule.prefixes = complete;
     }
     if let (Err(error), false) = (dns64.built_rules(), dns64.rules.is_empty()) {
@@ -311,6 +329,30 @@ fn finish_rules(config: &mut Config, problems: &Problems) -> Vec<usize> {
         problems.add(&problems.place("dns64.rule[0]"), Fault::new(error.to_string(), help));
     }
     empty
+}
+
+/// The general prefixes for a rule that names none: in the place of the first source stand all that are discovered.
+fn general_for_rules(list: &[PrefixEntry]) -> Vec<PrefixEntry> {
+    let mut general = Vec::new();
+    for entry in list {
+        match entry {
+            PrefixEntry::Prefix(_) => general.push(entry.clone()),
+            _ if general.contains(&PrefixEntry::Discovered) => {}
+            _ => general.push(PrefixEntry::Discovered),
+        }
+    }
+    general
+}
+
+/// Reports an entry for discovered prefixes where none are discovered.
+pub(super) fn check_discovered(entry: &PrefixEntry, has_sources: bool, place: &Place, problems: &Problems) {
+    if *entry == PrefixEntry::Discovered && !has_sources {
+        let help = "name a source in `dns64.prefixes`: \"discover:upstream\", or \"discover:IFNAME\" with an interface";
+        problems.add(
+            place,
+            Fault::new("\"discovered\" stands for nothing: `dns64.prefixes` names no source", help),
+        );
+    }
 }
 
 fn finish_local(config: &mut Config, problems: &Problems, warnings: &mut Vec<String>) {

@@ -2,15 +2,20 @@
 
 use super::forwarder::Forwarders;
 use super::keys::{Config, Dns64, Rule, Server, Upstream};
+use super::prefix_entry::prefixes;
 use super::{Network, ddr, limits};
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
+use engine::needs::SharedNeeds;
 use engine::settings::{self, ClientNetworks, Networks, PrivateAddresses};
 use engine::{Capacity, Settings};
+use gateways::limits::ADVERTISED_TTL_SECS;
+use pref64::Pref64;
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,9 +55,9 @@ impl Config {
             rpz: Arc::clone(&self.filter.policy),
             private_addresses: self.private_addresses().map(Arc::new),
             dns64: settings::Dns64 {
-                prefixes: dns64.prefixes.clone(),
+                prefixes: dns64.engine_prefixes(),
                 clients: client_networks(&dns64.clients),
-                exclude_aaaa: engine_networks(&dns64.exclude_aaaa),
+                exclude_aaaa: dns64.engine_excluded(),
                 non_global: dns64.non_global,
                 mappings: dns64.mappings.clone(),
                 never_embed: engine_networks(&dns64.never_embed),
@@ -64,7 +69,9 @@ impl Config {
                 max_records: dns64.max_records,
                 // Building succeeded when the configuration was checked.
                 rules: Arc::new(dns64.built_rules().unwrap_or_default()),
+                discovery: dns64.discovery(),
                 gateways: dns64.gateways(),
+                verdicts: None,
                 arpa: settings::Arpa {
                     reverse: dns64.ptr,
                     ipv4only: dns64.ipv4only_arpa,
@@ -91,7 +98,15 @@ impl Config {
             client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
+            needs: self.statistics.needs.then(|| self.shared_needs()),
         }
+    }
+
+    /// The counts of what needs DNS64. An engine that counts already keeps its own, so each call may draw another key.
+    fn shared_needs(&self) -> Arc<SharedNeeds> {
+        // The keys of the standard library's hash maps come from the system.
+        let key = [RandomState::new(), RandomState::new()].map(|state| state.hash_one(0));
+        Arc::new(SharedNeeds::new(key, self.server.worker_count()))
     }
 
     /// Networks of clients that are served.
@@ -137,16 +152,33 @@ impl Dns64 {
     /// # Errors
     ///
     /// As [`Rules::build`]: too many names are nested, or the rules overlap too much.
-    pub(super) fn built_rules(&self) -> Result<Rules, RulesTooLarge> {
+    pub fn built_rules(&self) -> Result<Rules, RulesTooLarge> {
         let rule = |rule: &Rule| rules::Rule {
             clients: engine_networks(&rule.clients),
             names: rule.names.iter().map(|name| name.wire().into()).collect(),
             ipv4: engine_networks(&rule.ipv4),
-            prefixes: rule.prefixes.clone(),
-            ignores_real: rule.ignores_real,
+            prefixes: prefixes(&rule.prefixes).copied().collect(),
+            awaits_discovery: !rule.prefixes.is_empty() && prefixes(&rule.prefixes).next().is_none(),
+            real_aaaa: rule.real_aaaa,
             suppresses_a: rule.suppresses_a,
         };
         Rules::build(self.rules.iter().map(rule).collect())
+    }
+
+    /// The general prefixes, as far as they are known.
+    pub fn engine_prefixes(&self) -> Vec<Pref64> {
+        prefixes(&self.prefixes).copied().collect()
+    }
+
+    /// The networks whose real AAAA records count as absent.
+    pub fn engine_excluded(&self) -> Vec<settings::Network> {
+        engine_networks(&self.exclude_aaaa)
+    }
+
+    /// The discovery, before anything is found; none if there is no source.
+    fn discovery(&self) -> Option<settings::Discovery> {
+        let none = settings::Discovery { configuration: 0, ttl_secs: *ADVERTISED_TTL_SECS.end() };
+        self.sources().next().map(|_| none)
     }
 }
 

@@ -85,6 +85,24 @@ fn a_gateway_that_fits_nothing_is_an_error() {
                 .concat(),
             "the gateways of all prefixes of `dns64.prefixes` have the weight 0",
         ),
+        (
+            [
+                TWO,
+                &gateway("2001:db8:c::/96", "weight = 0"),
+                &gateway("2001:db8:d::/96", "weight = 0"),
+                "[[dns64.rule]]\nprefixes = [\"2001:db8:c::/96\", \"2001:db8:d::/96\"]\n[[dns64.rule]]\nnames = [\"x.example\"]\n",
+            ]
+            .concat(),
+            "the gateways of all prefixes of the rule have the weight 0",
+        ),
+        (
+            [
+                &gateway("64:ff9b::/96", "weight = 0")[..],
+                "[[dns64.rule]]\nnames = [\"x.example\"]\n",
+            ]
+            .concat(),
+            "the gateways of all prefixes of `dns64.prefixes` have the weight 0",
+        ),
         (gateway("64:ff9b::/96", "weight = 1001"), "`dns64.gateway.weight` is out of range: 1001"),
         (gateway("64:ff9b::/96", "probe = [\"ping 192.0.2.1\"]"), "`ping 192.0.2.1` is not a probe"),
         (

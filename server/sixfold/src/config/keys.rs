@@ -11,16 +11,18 @@ use super::forwarder::Forwarders;
 use super::key::{Key, further, repeated, tables};
 use super::model::{BadRecords, Datapath, Format, Health, Level, LogTarget, PolicyFile, Steer};
 use super::port_range::PortRange;
+use super::prefix_entry::{PrefixEntry, special};
 use super::probe::PROBES;
 use super::record::{self, ConfiguredRecord};
 use super::values::{
-    AllowedClients, CLIENTS, CacheSize, ForwarderList, MetricsAddress, PREFIXES, Ports, Secrets, Trust, User,
-    Workers, anchors, any_network, ddr_name, doh_path, interface, ipv4_network, ipv6_network, lookup,
-    policy_zone, server_text, shown_anchors, shown_lookup, socket, source, suffix,
+    AllowedClients, CLIENTS, CacheSize, ForwarderList, MetricsAddress, PREFIXES, Ports, RULE_PREFIXES,
+    Secrets, Trust, User, Workers, anchors, any_network, ddr_name, doh_path, interface, ipv4_network,
+    ipv6_network, lookup, policy_zone, server_text, shown_anchors, shown_lookup, socket, source, suffix,
 };
 use super::{Name, dnstap, limits};
 use ::dnstap::Destination;
 use engine::dns64::gateways::{AllDown, Spread};
+use engine::dns64::rules::RealAaaa;
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
 use engine::settings::{
@@ -144,7 +146,9 @@ tables! {
     "dns64" dns64: Dns64 {
         /// Prefixes in which IPv4 addresses are embedded, at most 64: one AAAA record for each address and prefix, in this order,
         /// unless `spread` says otherwise.
-        "prefixes" prefixes: Vec<Pref64> = vec![pref64::WELL_KNOWN], PREFIXES;
+        /// `"discover:upstream"` stands for the prefixes of the DNS64 that the default forwarders do (RFC 7050), `"discover:IFNAME"` for those
+        /// that routers announce on the link of an interface (RFC 8781).
+        "prefixes" prefixes: Vec<PrefixEntry> = vec![PrefixEntry::Prefix(pref64::WELL_KNOWN)], PREFIXES;
         /// Spread of the clients over several prefixes:
         "spread" spread: Spread = Spread::All,
             Words(&[("all", Spread::All), ("client", Spread::Client), ("ordered", Spread::Ordered)]);
@@ -238,6 +242,14 @@ tables! {
             /// The zones as they were loaded, in the order of their files.
             zones: Vec<PolicyFile> = Vec::new();
         }
+    }
+
+    /// `[statistics]`.
+    "statistics" statistics: Statistics {
+        /// Count the names and the client networks that get synthesized answers, for `sixfold ctl needs` and the status page.
+        "needs" needs: bool = false, Boolean;
+        /// Number of client networks (IPv6 /64, IPv4 /32) from which a name must have been asked for before it is shown.
+        "min-clients" min_clients: u8 = 3, Number(limits::MIN_CLIENTS);
     }
 
     /// `[cache]`.
@@ -379,9 +391,11 @@ repeated! {
         /// IPv4 networks of the address.
         "ipv4" ipv4: Vec<Network> = Vec::new(), List { empty: Some(ALL), ..networks(ipv4_network) };
         /// Prefixes in which the address is embedded, with `suffix` of `[dns64]`: one AAAA record for each; an empty list omits the address.
-        "prefixes" prefixes: Vec<Pref64> = Vec::new(), PREFIXES;
+        /// `"discovered"` stands for all prefixes that are discovered.
+        "prefixes" prefixes: Vec<PrefixEntry> = Vec::new(), RULE_PREFIXES;
         /// Treatment of real AAAA records:
-        "real-aaaa" ignores_real: bool = false, Words(&[("prefer", false), ("ignore", true)]);
+        "real-aaaa" real_aaaa: RealAaaa = RealAaaa::Prefer,
+            Words(&[("prefer", RealAaaa::Prefer), ("ignore", RealAaaa::Ignore), ("verify", RealAaaa::Verify)]);
         /// Queries for A records of clients with synthesis:
         "a" suppresses_a: bool = false, Words(&[("answer", false), ("suppress", true)]);
     }
@@ -390,9 +404,9 @@ repeated! {
 repeated! {
     /// `[[dns64.gateway]]`. A prefix without a gateway here counts as up, and has the weight 1.
     "dns64.gateway" Gateway {
-        /// Prefix in front of the gateway: one of `prefixes`, or of those of a rule.
-        "prefix" prefix: Option<Pref64> = None, Text {
-            shape: "prefix", kind: "a prefix like \"64:ff9b::/96\"", parse: prefix, show: Pref64::to_string,
+        /// Prefix in front of the gateway: one of `prefixes`, or of those of a rule. `"discovered"` stands for each prefix that is discovered.
+        "prefix" prefix: Option<PrefixEntry> = None, Text {
+            shape: "prefix", kind: "a prefix like \"64:ff9b::/96\"", parse: special, show: PrefixEntry::to_string,
         };
         /// Probes through the prefix, at most 8, towards IPv4 addresses behind the gateway; one that is answered is enough:
         /// `"tcp ADDRESS:PORT"` is a connection that is established, `"icmp ADDRESS"` a reply to an echo request.

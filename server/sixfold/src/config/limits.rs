@@ -1,5 +1,6 @@
 //! Limits of configuration values, with their reasons. The engine has limits of its own (`engine::limits`).
 
+use engine::needs::EXACT_NETWORKS;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -74,6 +75,9 @@ pub const SHADOWED_RULES: usize = 20;
 
 /// Rules: as many as the largest lists of broken names today have entries; 2^16 rules are built in less than a second.
 pub const RULES: usize = 1 << 16;
+
+/// Client networks of a name before it is shown. Up to 16 are counted exactly.
+pub const MIN_CLIENTS: RangeInclusive<u64> = 1..=EXACT_NETWORKS as u64;
 
 /// Octets of all records of one name: the room of an answer beside the question and an OPT record.
 pub const LOCAL_OCTETS: usize = 60_000;

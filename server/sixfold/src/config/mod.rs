@@ -31,6 +31,7 @@ mod model;
 mod name;
 mod overrides;
 mod port_range;
+mod prefix_entry;
 mod probe;
 mod query_source;
 mod record;
@@ -70,6 +71,7 @@ pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Stee
 pub use name::Name;
 pub use overrides::Overrides;
 pub use port_range::PortRange;
+pub use prefix_entry::{Found, PrefixEntry, is_same, prefixes};
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Problem, Report};
 pub use rpz::zone as policy_zone;

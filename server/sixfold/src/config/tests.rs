@@ -3,9 +3,9 @@
 
 use super::load::parse;
 use super::*;
+use engine::dns64::rules::RealAaaa;
 use engine::message::cookie::Cookies;
 use engine::settings::{ClientSubnet, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse};
-use pref64::Pref64;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
@@ -378,7 +378,7 @@ fn an_empty_file_means_the_defaults() {
         ["192.0.2.153:53", "[2001:db8::153]:53"]
     );
     //= RFC 6147 section 5.2: requirement 18
-    assert_eq!(config.dns64.prefixes, [pref64::WELL_KNOWN]);
+    assert_eq!(config.dns64.prefixes, [PrefixEntry::Prefix(pref64::WELL_KNOWN)]);
     //= RFC 6147 section 5.1.4: requirement 6
     let excluded: Vec<String> = config.dns64.exclude_aaaa.iter().map(ToString::to_string).collect();
     assert_eq!(excluded, ["::ffff:0:0/96", "64:ff9b::/96"]);
@@ -416,21 +416,23 @@ fn rules_are_read_in_order_with_the_suffix_and_the_general_prefixes() {
         [[dns64.rule]]\nnames = [\"Legacy.Example\"]\nprefixes = []\n\
         [[dns64.rule]]\nclients = [\"2001:db8:a::/48\", \"10.0.0.0/8\"]\nipv4 = [\"192.0.2.0/24\"]\n\
         prefixes = [\"2001:db8:100::/40\", \"2001:db8:a::/96\"]\n\
-        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\na = \"suppress\"\n";
+        [[dns64.rule]]\nnames = [\"broken.example\"]\nreal-aaaa = \"ignore\"\na = \"suppress\"\n\
+        [[dns64.rule]]\nnames = [\"flaky.example\"]\nreal-aaaa = \"verify\"\n";
     let config = read(text);
     let rules = &config.dns64.rules;
-    let shown = |prefixes: &[Pref64]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let shown = |prefixes: &[PrefixEntry]| prefixes.iter().map(ToString::to_string).collect::<Vec<_>>();
     assert_eq!(rules[0].names[0].wire(), b"\x06legacy\x07example\x00");
     assert!(rules[0].prefixes.is_empty() && rules[0].clients.is_empty() && rules[0].ipv4.is_empty());
     assert_eq!(shown(&rules[1].prefixes), ["2001:db8:100::/40", "2001:db8:a::/96"]);
-    assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].ignores_real), (2, 1, false));
+    assert_eq!((rules[1].clients.len(), rules[1].ipv4.len(), rules[1].real_aaaa), (2, 1, RealAaaa::Prefer));
     assert_eq!(shown(&rules[2].prefixes), ["2001:db8:64::/96"]);
-    assert!(rules[2].ignores_real && rules[2].suppresses_a && !rules[1].suppresses_a);
+    assert!(rules[2].suppresses_a && !rules[1].suppresses_a);
+    assert_eq!((rules[2].real_aaaa, rules[3].real_aaaa), (RealAaaa::Ignore, RealAaaa::Verify));
     assert_eq!(read(&config.to_toml()), config);
-    assert_eq!(config.settings().dns64.rules.list().len(), 3);
+    assert_eq!(config.settings().dns64.rules.list().len(), 4);
     let with_suffix = "[dns64]\nprefixes = [\"2001:db8::/64\"]\nsuffix = \"::1\"\n[[dns64.rule]]\nprefixes = [\"2001:db8:b::/64\"]\n";
     let with_suffix = read(with_suffix);
-    assert_eq!(with_suffix.dns64.rules[0].prefixes[0].suffix().to_string(), "::1");
+    assert_eq!(with_suffix.dns64.rules[0].prefixes[0].prefix().unwrap().suffix().to_string(), "::1");
 }
 
 #[test]
@@ -440,7 +442,8 @@ fn rules_that_cannot_be_meant_are_refused() {
         ("names = []", "`dns64.rule.names` is empty"),
         ("ipv4 = []", "`dns64.rule.ipv4` is empty"),
         ("ipv4 = [\"2001:db8::/32\"]", "2001:db8::/32"),
-        ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore AAAA records"),
+        ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"ignore\"", "cannot ignore or verify AAAA records"),
+        ("ipv4 = [\"10.0.0.0/8\"]\nreal-aaaa = \"verify\"", "cannot ignore or verify AAAA records"),
         ("ipv4 = [\"10.0.0.0/8\"]\na = \"suppress\"", "cannot suppress A records"),
         ("prefixes = [\"2001:db8::/96\", \"2001:db8::/96\"]", "is listed twice"),
         ("prefixes = [\"2001:db8::/97\"]", "/97 is not a length"),
@@ -689,7 +692,8 @@ fn a_hosts_file_names_addresses_both_ways() {
 #[test]
 fn an_empty_list_of_prefixes_means_the_well_known_one() {
     //= RFC 6147 section 5.2: requirement 18
-    assert_eq!(read("dns64.prefixes = []").dns64.prefixes, [pref64::WELL_KNOWN]);
+    let of_none = read("dns64.prefixes = []").dns64.prefixes;
+    assert_eq!(of_none, [PrefixEntry::Prefix(pref64::WELL_KNOWN)]);
 }
 
 #[test]
@@ -718,7 +722,7 @@ fn the_well_known_prefix_is_excluded_with_other_prefixes_too_unless_the_file_has
 #[test]
 fn the_suffix_is_checked_against_every_prefix() {
     let good = read("[dns64]\nprefixes = [\"64:ff9b::/64\"]\nsuffix = \"::1\"");
-    assert_eq!(good.dns64.prefixes[0].suffix(), good.dns64.suffix);
+    assert_eq!(good.dns64.prefixes[0].prefix().unwrap().suffix(), good.dns64.suffix);
     let found = problems(
         "[dns64]\nprefixes = [\"2001:db8::/32\", \"2001:db8:1::/64\", \"64:ff9b::/96\"]\nsuffix = \"::100:0\"",
     );

@@ -1,18 +1,18 @@
 //! Values that only one key has: their texts, and the forms of keys that take a word in place of a number or a list.
 
 use super::access::{Allow, Allowed, allowed};
-use super::address::{Family, Network, network, prefix};
+use super::address::{Family, Network, network};
 use super::address_syntax::outer_blank;
 use super::form::{Form, List, Number, Words, list, text};
 use super::forwarder::{Forwarder, Forwarders};
 use super::port_range::PortRange;
+use super::prefix_entry::{PrefixEntry, general, special};
 use super::report::{Fault, Item, quoted};
 use super::table::Entry;
 use super::{Name, limits, units};
 use engine::local::server_names::SERVER_TEXT;
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
 use engine::settings::{Dnssec, Lookup};
-use pref64::Pref64;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -287,10 +287,14 @@ impl Form<Vec<PortRange>> for Ports {
 }
 
 /// Prefixes of DNS64.
-pub const PREFIXES: List<Pref64> = List {
+pub const PREFIXES: List<PrefixEntry> = List {
     most: Some((limits::PREFIXES, "prefixes", "name only the prefixes that a NAT64 of this network serves")),
-    ..List::of("prefixes", "a prefix", prefix, |prefix| prefix.to_string())
+    ..List::of("prefixes", "a prefix or \"discover:upstream\"", general, PrefixEntry::to_string)
 };
+
+/// Prefixes of a rule.
+pub const RULE_PREFIXES: List<PrefixEntry> =
+    List { parse: special, kind: "a prefix or \"discovered\"", ..PREFIXES };
 
 /// A network of clients, and true if it is excluded.
 type Client = (Network, bool);

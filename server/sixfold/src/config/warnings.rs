@@ -162,8 +162,7 @@ pub fn of_dns64(dns64: &Dns64, empty: &[usize]) -> Vec<String> {
 
 /// Warnings about the prefixes of `[dns64]` and its rules.
 pub fn of_prefixes(dns64: &Dns64) -> Vec<String> {
-    let mut prefixes: Vec<Pref64> = dns64.prefixes.clone();
-    prefixes.extend(dns64.rules.iter().flat_map(|rule| rule.prefixes.iter().copied()));
+    let mut prefixes: Vec<Pref64> = dns64.all_prefixes().copied().collect();
     // Sorted so that a prefix follows the prefix that contains it, or other prefixes inside that one.
     let key = |prefix: &Pref64| (prefix.address(), prefix.length());
     prefixes.sort_by_key(key);

@@ -9,6 +9,7 @@ mod connection;
 use crate::cli::{Ctl, CtlCommand, PrefixAction, PrefixCommand, Switch, Trace};
 use crate::config::{DEFAULT_PATH, control_socket};
 use crate::control_answer::{Format, error_object};
+use crate::needs;
 use crate::upgrade::request::Request;
 use connection::{follow, send};
 use std::io::{self, Write};
@@ -78,6 +79,9 @@ fn command_line(command: &CtlCommand) -> String {
             (PrefixAction::Drain, None) => format!("prefix drain {prefix}"),
             (PrefixAction::Drain, Some(over)) => format!("prefix drain {prefix} over {}", over.as_millis()),
         },
+        CtlCommand::Needs { by, top, reset } => {
+            needs::Request { by: *by, top: *top, resets: *reset }.to_line()
+        }
         CtlCommand::Rpz => "rpz".into(),
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),

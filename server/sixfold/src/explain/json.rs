@@ -131,7 +131,9 @@ fn real(real: &Real) -> Value {
         RealFate::Kept => (None, None),
         RealFate::Excluded(excluded) => (Some(network(&excluded)), None),
         RealFate::OurPrefix(prefix) => (Some(prefix.to_string()), None),
-        RealFate::Ignored(rule) => (None, Some(rule)),
+        RealFate::Ignored(rule) | RealFate::Lives(rule) | RealFate::Untried(rule) | RealFate::Dead(rule) => {
+            (None, Some(rule))
+        }
     };
     json!({
         "address": real.address.to_string(),

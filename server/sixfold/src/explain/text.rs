@@ -106,6 +106,13 @@ fn write_real(text: &mut String, real: &Real) {
         RealFate::Excluded(excluded) => format!("left out: excluded by {}", network(&excluded)),
         RealFate::OurPrefix(prefix) => format!("left out: under the prefix {prefix} of a rule"),
         RealFate::Ignored(rule) => format!("left out: rule {rule} ignores it"),
+        RealFate::Lives(rule) => format!("passed on: rule {rule} verifies it, and it has answered"),
+        RealFate::Untried(rule) => {
+            format!(
+                "passed on for at most 30 s: rule {rule} verifies it, and it was not tried in the last minutes"
+            )
+        }
+        RealFate::Dead(rule) => format!("rule {rule} verifies it, and it has not answered on port 443 or 80"),
     };
     let _ = writeln!(text, "  {}: {why} [{}]", real.address, real.fate.requirement());
 }
@@ -122,6 +129,7 @@ fn write_address(text: &mut String, address: &Address) {
         (Embedding::Unused(Unused::Draining), _) => write!(text, "not{under}: it drains"),
         (Embedding::Unused(Unused::Other), _) => write!(text, "not{under}: this client gets another prefix"),
         (Embedding::BeyondMax, _) => write!(text, "left out{under}: `max-records` is reached"),
+        (Embedding::Undiscovered, _) => write!(text, "left out: no prefix has been discovered"),
         (Embedding::NoPrefix | Embedding::Embedded | Embedding::Mapped(_), _) => {
             write!(text, "left out: the rule has no prefixes")
         }
@@ -134,7 +142,9 @@ fn write_address(text: &mut String, address: &Address) {
 
 fn write_ttl(text: &mut String, explanation: &Explanation) {
     let Some(ttl) = explanation.ttl else { return };
+    let is_dead = explanation.real.iter().any(|real| matches!(real.fate, RealFate::Dead(_)));
     let bound = match ttl.soa {
+        _ if is_dead => format!("{}, as the real addresses are dead", ttl.bound),
         Some((soa, minimum)) => format!("SOA TTL {soa}, SOA MINIMUM {minimum}"),
         None => format!("{}, as the AAAA answer has no SOA", ttl.bound),
     };

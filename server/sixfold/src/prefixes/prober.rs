@@ -1,17 +1,21 @@
-//! The thread of the gateways: it waits for outcomes of probes and for the time, starts the probes that are due, and gives the workers the
-//! states when they change. It does no work for clients, and the workers do none for it but to take a state.
+//! The thread of the gateways: it waits for outcomes of probes, for what sources tell of prefixes, and for the time, does what is due, and
+//! gives the workers the states and the prefixes when they change. It does no work for clients, and the workers do none for it but to take a state.
 
 use super::sockets::{Connection, Echo, Fault};
-use super::state::Prefixes;
+use super::sources::{self, Sources};
+use super::state::{Prefixes, State};
+use super::trials::{self, AddressTrials};
 use crate::observers::WorkerEngine;
 use datapath::Shared;
+use engine::settings::Dns64;
 use engine::{Instant, Span};
-use gateways::{Change, Destination, Failure, Liveness, Monitor, Round, RoundId};
+use gateways::{Change, Destination, Failure, Liveness, Monitor, News, Round, RoundId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io;
 use std::net::Ipv6Addr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Wait before a worker whose mailbox was full is told again.
 const RETRY: Span = Span::from_millis(10);
@@ -22,13 +26,30 @@ pub struct Prober {
     workers: Arc<Shared<WorkerEngine>>,
     echo: Option<Echo>,
     connections: Vec<(Place, Connection)>,
+    /// Echo requests without an answer: address and number.
     echoes: Vec<(Place, Ipv6Addr, u64)>,
-    /// Number of the last echo request.
-    number: u64,
-    /// Version of the states that each worker has.
-    told: Vec<u64>,
-    /// True while probes cannot be carried out on this machine, which is logged once.
-    is_faulty: bool,
+    sources: Sources,
+    /// Versions of what each worker has.
+    told: Vec<Versions>,
+    /// Settings that workers no longer use: the tables of rules take long to free.
+    former: (Sender<Dns64>, Receiver<Dns64>),
+    /// True for each kind of probes that this machine cannot carry out now, which is logged once.
+    is_faulty: [bool; KINDS],
+    /// Trials of real addresses, while a rule verifies some.
+    trials: Option<AddressTrials>,
+}
+
+/// Versions of the states of the gateways, and of the prefixes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Versions {
+    states: u64,
+    prefixes: (u64, u64),
+}
+
+impl Versions {
+    fn of(state: &State) -> Versions {
+        Versions { states: state.monitor.version(), prefixes: state.version() }
+    }
 }
 
 /// A probe: its round, and its place among the destinations of the round.
@@ -38,31 +59,41 @@ struct Place {
     place: usize,
 }
 
+/// Kinds of probes, as places in `is_faulty`: those of gateways by their protocol, and the trials of real addresses.
+const KINDS: usize = 3;
+const TCP: usize = 0;
+const ICMP: usize = 1;
+const TRIALS: usize = 2;
+
 /// The sockets that are ready.
 struct Ready {
     connections: Vec<bool>,
-    has_replies: bool,
+    has_answers: bool,
 }
 
 impl Prober {
     /// Everything is ready to run. `echo`: a socket that was opened with more privileges than the thread has.
     pub fn new(prefixes: Arc<Prefixes>, workers: Arc<Shared<WorkerEngine>>, echo: Option<Echo>) -> Prober {
-        let told = vec![prefixes.lock().monitor.version(); workers.workers()];
+        let told = vec![Versions::of(&prefixes.lock()); workers.workers()];
+        let sources = Sources::new(Arc::clone(&workers));
         Prober {
             prefixes,
             workers,
             echo,
             connections: Vec::new(),
             echoes: Vec::new(),
-            number: 0,
+            sources,
             told,
-            is_faulty: false,
+            former: channel(),
+            is_faulty: [false; KINDS],
+            trials: None,
         }
     }
 
     /// Runs until the process ends.
     pub fn run(mut self) {
-        let mut has_told_all = true;
+        // The first turn begins with what the configuration asks for.
+        let mut has_told_all = self.turn(&Ready { connections: Vec::new(), has_answers: false });
         loop {
             let ready = self.wait(has_told_all);
             has_told_all = self.turn(&ready);
@@ -71,7 +102,13 @@ impl Prober {
 
     /// Waits until something is to be done.
     fn wait(&self, has_told_all: bool) -> Ready {
-        let next = self.prefixes.lock().monitor.next().map(|next| next - datapath::now());
+        let trials = self.trials.as_ref().map(AddressTrials::next);
+        let now = datapath::now();
+        let state = self.prefixes.lock();
+        let sources = self.sources.next(&state.discovery, now);
+        let next = state.monitor.next().into_iter().chain(trials).chain(sources).min();
+        drop(state);
+        let next = next.map(|next| next - now);
         let span = match has_told_all {
             true => next,
             false => Some(next.map_or(RETRY, |next| next.min(RETRY))),
@@ -84,8 +121,18 @@ impl Prober {
         for (_, connection) in &self.connections {
             polled.push(PollFd::from_borrowed_fd(connection.as_fd(), PollFlags::OUT));
         }
-        if let Some(echo) = &self.echo {
+        // A successor has the same socket, so it is read only while an answer is waited for.
+        let echo = self.echo.as_ref().filter(|_| !self.echoes.is_empty());
+        let has_echo = echo.is_some();
+        if let Some(echo) = echo {
             polled.push(PollFd::from_borrowed_fd(echo.as_fd(), PollFlags::IN));
+        }
+        if let Some(routers) = self.sources.socket() {
+            polled.push(PollFd::from_borrowed_fd(routers, PollFlags::IN));
+        }
+        // Its outcomes are asked for in each turn.
+        if let Some(trials) = &self.trials {
+            polled.push(PollFd::from_borrowed_fd(trials.as_fd(), PollFlags::IN));
         }
         // Interrupted, or for lack of memory: the time decides, and the sockets are asked again.
         let _ = poll(&mut polled, timeout.as_ref());
@@ -94,7 +141,7 @@ impl Prober {
         let _ = rustix::io::read(&self.prefixes.wake, &mut octets);
         Ready {
             connections: polled[1..=self.connections.len()].iter().map(is_ready).collect(),
-            has_replies: polled.get(1 + self.connections.len()).is_some_and(is_ready),
+            has_answers: has_echo && polled.get(1 + self.connections.len()).is_some_and(is_ready),
         }
     }
 
@@ -113,19 +160,62 @@ impl Prober {
         self.connections.retain(|(place, _)| monitor.is_running(place.round));
         self.echoes.retain(|(place, ..)| monitor.is_running(place.round));
         let changes: Vec<Change> = std::iter::from_fn(|| monitor.take_change()).collect();
-        let version = monitor.version();
-        let news = self.told.iter().any(|&told| told != version).then(|| state.gateways(now));
+        self.sources.turn(&mut state.discovery, now);
+        let news: Vec<News> = std::iter::from_fn(|| state.discovery.take_news()).collect();
+        state.use_found(now);
+        let has_told_all = self.tell(&state, now);
+        let verifies = state.verifies;
         drop(state);
         changes.iter().for_each(log);
-        let Some(gateways) = news else { return true };
-        for (worker, told) in self.told.iter_mut().enumerate() {
-            let gateways = gateways.clone();
-            let tell = move |machine: &mut WorkerEngine, _| machine.set_gateways(gateways);
-            if *told != version && self.workers.mailbox(worker).submit(tell).is_ok() {
-                *told = version;
+        self.try_addresses(verifies, now);
+        news.iter().for_each(sources::log);
+        self.former.1.try_iter().for_each(drop);
+        has_told_all
+    }
+
+    /// Gives the workers what has changed. True if all have it.
+    fn tell(&mut self, state: &State, now: Instant) -> bool {
+        let versions = Versions::of(state);
+        if self.told.iter().all(|&told| told == versions) {
+            return true;
+        }
+        let settings = state.settings(now);
+        for (worker, told) in self.told.iter_mut().enumerate().filter(|(_, told)| **told != versions) {
+            // A reload gives the workers its prefixes itself.
+            let is_told = if told.prefixes != versions.prefixes && settings.discovery.is_some() {
+                let (settings, former) = (settings.clone(), self.former.0.clone());
+                let tell = move |machine: &mut WorkerEngine, _| {
+                    // The receiver lives as long as this thread, which lives as long as the process.
+                    let _ = former.send(machine.set_dns64(settings));
+                };
+                self.workers.mailbox(worker).submit(tell).is_ok()
+            } else {
+                let gateways = settings.gateways.clone();
+                let tell = move |machine: &mut WorkerEngine, _| machine.set_gateways(gateways);
+                self.workers.mailbox(worker).submit(tell).is_ok()
+            };
+            if is_told {
+                *told = versions;
             }
         }
-        self.told.iter().all(|&told| told == version)
+        self.told.iter().all(|&told| told == versions)
+    }
+
+    /// Goes on with the trials of real addresses, if a rule verifies some.
+    fn try_addresses(&mut self, verifies: bool, now: Instant) {
+        if !verifies {
+            self.trials = None;
+            return;
+        }
+        if self.trials.is_none() {
+            match AddressTrials::new(self.workers.workers()) {
+                Ok(trials) => self.trials = Some(trials),
+                Err(error) => trials::warn_impossible(&mut self.is_faulty[TRIALS], Some(&error)),
+            }
+        }
+        if let Some(trials) = &mut self.trials {
+            trials.turn(now, &self.prefixes, &self.workers);
+        }
     }
 
     /// Takes the outcomes of the probes whose sockets are ready.
@@ -138,15 +228,17 @@ impl Prober {
             }
             match connection.outcome() {
                 Ok(()) => monitor.answered(probe.round, now),
-                Err(fault) => self.note(fault, probe, monitor, now),
+                Err(fault) => self.note(fault, TCP, probe, monitor, now),
             }
         }
         self.connections = waiting;
-        let Some(echo) = self.echo.as_ref().filter(|_| ready.has_replies) else { return };
-        while let Some((from, number)) = echo.receive() {
-            let is_this = |(_, to, asked): &&(Place, Ipv6Addr, u64)| (*to, *asked) == (from, number);
-            if let Some((probe, ..)) = self.echoes.iter().find(is_this) {
-                monitor.answered(probe.round, now);
+        let Some(echo) = self.echo.as_ref().filter(|_| ready.has_answers) else { return };
+        while let Some(answer) = echo.receive() {
+            let is_answered = |(_, to, number): &&(Place, Ipv6Addr, u64)| answer.is_to(*to, *number);
+            match (self.echoes.iter().find(is_answered), answer.outcome) {
+                (Some((probe, ..)), Ok(())) => monitor.answered(probe.round, now),
+                (Some((probe, ..)), Err(failure)) => monitor.failed(probe.round, probe.place, failure, now),
+                (None, _) => {}
             }
         }
     }
@@ -155,14 +247,16 @@ impl Prober {
     fn start(&mut self, round: &Round, monitor: &mut Monitor, now: Instant) {
         for (place, destination) in round.destinations.iter().enumerate() {
             let probe = Place { round: round.id, place };
-            let started = match *destination {
-                Destination::Tcp(address, port) => Connection::start(address, port)
-                    .map(|connection| self.connections.push((probe, connection))),
-                Destination::Icmp(address) => self.send_echo(probe, address),
+            let (protocol, started) = match *destination {
+                Destination::Tcp(address, port) => {
+                    let started = Connection::start(address, port);
+                    (TCP, started.map(|connection| self.connections.push((probe, connection))))
+                }
+                Destination::Icmp(address) => (ICMP, self.send_echo(probe, address)),
             };
             match started {
-                Ok(()) => self.is_faulty = false,
-                Err(fault) => self.note(fault, probe, monitor, now),
+                Ok(()) => self.is_faulty[protocol] = false,
+                Err(fault) => self.note(fault, protocol, probe, monitor, now),
             }
         }
         // If none could be sent for a reason of this machine, the round says nothing.
@@ -178,19 +272,18 @@ impl Prober {
         if self.echo.is_none() {
             self.echo = Some(Echo::open().map_err(Fault::Local)?);
         }
-        let Some(echo) = &self.echo else { return Ok(()) };
-        self.number += 1;
-        echo.send(address, self.number)?;
-        self.echoes.push((probe, address, self.number));
+        let Some(echo) = &mut self.echo else { return Ok(()) };
+        let number = echo.send(address)?;
+        self.echoes.push((probe, address, number));
         Ok(())
     }
 
     /// Notes a probe that has failed, or that this machine could not carry out.
-    fn note(&mut self, fault: Fault, probe: Place, monitor: &mut Monitor, now: Instant) {
+    fn note(&mut self, fault: Fault, protocol: usize, probe: Place, monitor: &mut Monitor, now: Instant) {
         match fault {
             Fault::Failed(failure) => monitor.failed(probe.round, probe.place, failure, now),
             Fault::Local(error) => {
-                if !std::mem::replace(&mut self.is_faulty, true) {
+                if !std::mem::replace(&mut self.is_faulty[protocol], true) {
                     tracing::warn!(event = "probes_impossible", "{}", impossible(&error));
                 }
             }

@@ -1,10 +1,13 @@
 //! Sockets of the probes: TCP connections that are tried, and one socket for all ICMP echo requests.
 
 use gateways::Failure;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use kernel::syscalls::set_option;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recvfrom};
+use socket2::{Domain, Protocol, SockAddr, SockFilter, Socket, Type};
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 /// Types of ICMPv6 messages (RFC 4443 section 4).
@@ -84,8 +87,31 @@ impl AsFd for Connection {
 /// Socket for ICMP echo requests.
 pub struct Echo {
     socket: UdpSocket,
-    /// Identifier of our requests. With an unprivileged socket the kernel writes its own, and passes on only replies to that.
-    identifier: u16,
+    /// Identifier of our requests on a raw socket. None: the socket is unprivileged, so the kernel writes an identifier of its own, and
+    /// passes on only replies to that.
+    identifier: Option<u16>,
+    /// Number of the latest request. The first one is random: nobody who does not see the requests can forge an answer to one.
+    number: u64,
+}
+
+/// Answer to an echo request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EchoAnswer {
+    /// Address to which the request went.
+    to: Ipv6Addr,
+    /// Number of the request, as far as `known` has bits: an ICMP error may quote no more than the header of the request (RFC 792), whose
+    /// sequence number is the lowest 16 bits.
+    number: u64,
+    known: u64,
+    /// The echo reply, or the failure that an ICMP error tells.
+    pub outcome: Result<(), Failure>,
+}
+
+impl EchoAnswer {
+    /// True if it answers the request to this address with this number.
+    pub fn is_to(&self, address: Ipv6Addr, number: u64) -> bool {
+        self.to == address && (self.number ^ number) & self.known == 0
+    }
 }
 
 impl Echo {
@@ -95,41 +121,99 @@ impl Echo {
     ///
     /// The error of socket(2). `PermissionDenied`: the system does not allow it to the group of the process (`net.ipv4.ping_group_range`).
     pub fn open() -> io::Result<Echo> {
-        Echo::of_type(Type::DGRAM)
+        Echo::with(Socket::new(Domain::IPV6, Type::DGRAM.nonblocking(), Some(Protocol::ICMPV6))?, None)
     }
 
-    /// Opens an unprivileged socket, else a raw one. The sandbox allows no raw sockets, so this is for the start.
+    /// Opens an unprivileged socket, else takes the raw one of the predecessor, else opens a raw one. The sandbox allows no raw sockets, so
+    /// this is for the start.
     ///
     /// # Errors
     ///
     /// The error of socket(2) for the raw one. `PermissionDenied`: the process lacks CAP_NET_RAW.
-    pub fn open_at_start() -> io::Result<Echo> {
-        Echo::open().or_else(|_| Echo::of_type(Type::RAW))
+    pub fn open_at_start(of_predecessor: Option<OwnedFd>) -> io::Result<Echo> {
+        Echo::open().or_else(|_| {
+            let raw = || Socket::new(Domain::IPV6, Type::RAW.nonblocking(), Some(Protocol::ICMPV6));
+            Echo::raw(of_predecessor.map_or_else(raw, |socket| Ok(Socket::from(socket)))?)
+        })
     }
 
-    fn of_type(kind: Type) -> io::Result<Echo> {
-        let socket = Socket::new(Domain::IPV6, kind.nonblocking().cloexec(), Some(Protocol::ICMPV6))?;
-        let identifier = (std::process::id() & 0xffff) as u16;
-        Ok(Echo { socket: UdpSocket::from(OwnedFd::from(socket)), identifier })
+    /// Takes a raw socket, on which only replies to our identifier arrive from now on. Without that filter each ICMPv6 message for this host
+    /// would arrive.
+    fn raw(socket: Socket) -> io::Result<Echo> {
+        let identifier = getrandom::u32()? as u16;
+        let (load, end) = (libc::BPF_LD | libc::BPF_ABS, libc::BPF_RET | libc::BPF_K);
+        let is_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+        // Code, instructions to skip if equal and if not, value. The type is the octet at 0, the identifier those at 4 (RFC 4443 section 4.2).
+        let filter = [
+            (load | libc::BPF_B, 0, 0, 0),
+            (is_equal, 0, 3, ECHO_REPLY.into()),
+            (load | libc::BPF_H, 0, 0, 4),
+            (is_equal, 0, 1, identifier.into()),
+            (end, 0, 0, u32::MAX),
+            (end, 0, 0, 0),
+        ];
+        let filter =
+            filter.map(|(code, equal, other, value)| SockFilter::new(code as u16, equal, other, value));
+        socket.attach_filter(&filter)?;
+        Echo::with(socket, Some(identifier))
     }
 
-    /// Sends an echo request with this number.
+    fn with(socket: Socket, identifier: Option<u16>) -> io::Result<Echo> {
+        // ICMP errors about the requests come into the queue of errors.
+        set_option(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_RECVERR, 1)?;
+        Ok(Echo { socket: UdpSocket::from(OwnedFd::from(socket)), identifier, number: getrandom::u64()? })
+    }
+
+    /// A further handle of the socket, for the successor of this process: a raw socket, which that process may have no right to open.
+    pub fn for_successor(&self) -> Option<OwnedFd> {
+        self.identifier?;
+        self.socket.try_clone().ok().map(OwnedFd::from)
+    }
+
+    /// Sends an echo request. Returns its number.
     ///
     /// # Errors
     ///
     /// As [`Connection::start`].
-    pub fn send(&self, address: Ipv6Addr, number: u64) -> Result<(), Fault> {
+    pub fn send(&mut self, address: Ipv6Addr) -> Result<u64, Fault> {
+        self.number = self.number.wrapping_add(1);
         let mut message = [0; ECHO];
         message[0] = ECHO_REQUEST;
         // The kernel fills in the checksum.
-        message[4..6].copy_from_slice(&self.identifier.to_be_bytes());
-        message[6..8].copy_from_slice(&(number as u16).to_be_bytes());
-        message[8..].copy_from_slice(&number.to_be_bytes());
-        self.socket.send_to(&message, SocketAddr::from((address, 0))).map(drop).map_err(Fault::of)
+        message[4..6].copy_from_slice(&self.identifier.unwrap_or(0).to_be_bytes());
+        message[6..8].copy_from_slice(&(self.number as u16).to_be_bytes());
+        message[8..].copy_from_slice(&self.number.to_be_bytes());
+        let send = || self.socket.send_to(&message, SocketAddr::from((address, 0)));
+        // The first error may be the one that an ICMP error about an earlier request has left at the socket; the queue has that one, too.
+        send().or_else(|_| send()).map(|_| self.number).map_err(Fault::of)
     }
 
-    /// Takes the next echo reply: its sender, and the number of the request. None: there is none now.
-    pub fn receive(&self) -> Option<(Ipv6Addr, u64)> {
+    /// Takes the next answer. None: there is none now.
+    pub fn receive(&self) -> Option<EchoAnswer> {
+        self.next_error().or_else(|| self.next_reply())
+    }
+
+    /// Takes the next ICMP error about a request.
+    fn next_error(&self) -> Option<EchoAnswer> {
+        loop {
+            let mut quoted = [0; ECHO];
+            let (octets, to) = match recvfrom(&self.socket, &mut quoted[..], RecvFlags::ERRQUEUE) {
+                Ok((octets, _, to)) => (octets, to),
+                // This queue never waits, but a signal may come.
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+            };
+            let to = to.and_then(|to| SocketAddrV6::try_from(to).ok());
+            if let Some(answer) =
+                to.and_then(|to| answer_of_error(*to.ip(), &quoted[..octets], self.identifier))
+            {
+                return Some(answer);
+            }
+        }
+    }
+
+    /// Takes the next echo reply.
+    fn next_reply(&self) -> Option<EchoAnswer> {
         loop {
             let mut message = [0; 64];
             let (octets, from) = match self.socket.recv_from(&mut message) {
@@ -137,10 +221,15 @@ impl Echo {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return None,
             };
-            let IpAddr::V6(address) = from.ip() else { continue };
+            let IpAddr::V6(to) = from.ip() else { continue };
             let data = message[..octets].get(8..).and_then(|data| data.first_chunk());
             if let (ECHO_REPLY, Some(number)) = (message[0], data) {
-                return Some((address, u64::from_be_bytes(*number)));
+                return Some(EchoAnswer {
+                    to,
+                    number: u64::from_be_bytes(*number),
+                    known: u64::MAX,
+                    outcome: Ok(()),
+                });
             }
         }
     }
@@ -149,5 +238,44 @@ impl Echo {
 impl AsFd for Echo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+/// The answer that an ICMP error is to a request to this address, of which it quotes some octets. None: the request is none of ours.
+fn answer_of_error(to: Ipv6Addr, quoted: &[u8], identifier: Option<u16>) -> Option<EchoAnswer> {
+    let (header, data) = quoted.split_first_chunk::<8>()?;
+    let [ECHO_REQUEST, _, _, _, of_request @ .., high, low] = *header else { return None };
+    if identifier.is_some_and(|own| own.to_be_bytes() != of_request) {
+        return None;
+    }
+    let (number, known) = match data.first_chunk() {
+        Some(data) => (u64::from_be_bytes(*data), u64::MAX),
+        None => (u16::from_be_bytes([high, low]).into(), u16::MAX.into()),
+    };
+    Some(EchoAnswer { to, number, known, outcome: Err(Failure::Unreachable) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_icmp_error_is_an_answer_to_the_request_that_it_quotes() {
+        let to: Ipv6Addr = "64:ff9b::c000:20a".parse().unwrap();
+        let number = 0x0102_0304_0506_0708;
+        // Type, code, checksum, identifier, sequence number (RFC 4443 section 4.1), our number.
+        let request = *b"\x80\0\xab\xcd\x12\x34\x07\x08\x01\x02\x03\x04\x05\x06\x07\x08";
+        let whole = answer_of_error(to, &request, Some(0x1234)).unwrap();
+        assert_eq!(whole.outcome, Err(Failure::Unreachable));
+        assert!(whole.is_to(to, number) && !whole.is_to(to, number ^ 1 << 40));
+        assert!(!whole.is_to(Ipv6Addr::LOCALHOST, number));
+        // 64 bits of the data of a packet in an IPv4 network (RFC 792).
+        let header = answer_of_error(to, &request[..8], None).unwrap();
+        assert!(
+            header.is_to(to, number) && header.is_to(to, number ^ 1 << 40) && !header.is_to(to, number ^ 1)
+        );
+        assert_eq!(answer_of_error(to, &request, Some(0x4321)), None, "of another program");
+        assert_eq!(answer_of_error(to, &request[..7], None), None);
+        assert_eq!(answer_of_error(to, &[0x81; 16], None), None, "an error about a reply");
     }
 }

@@ -5,8 +5,8 @@
 //! `view.rs`, so that both show the same. Read that file first, then `template.rs`. The page begins with the answers to the first
 //! questions of a person (`answers.rs`), which take no more than the first screen, on a phone too.
 //!
-//! Nothing that a client sent is on the page: no name, no address. Texts of the configuration are, so everything is escaped, and
-//! the policy of the page forbids any script but its own.
+//! Nothing that a client sent is on the page, no name and no address, unless `statistics.needs` asks for it. Names and texts of the
+//! configuration are escaped, and the policy of the page forbids any script but its own.
 
 mod answers;
 mod format;

@@ -6,12 +6,13 @@ use super::reasons::{self, Reason};
 use crate::config::{Config, PolicyFile};
 use crate::escape;
 use crate::history::Event;
-use crate::prefixes::report;
+use crate::needs::{self, Shown};
 use crate::running_server::{ServerHandle, WorkerStatus};
 use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
 use crate::{policy_zones, upgrade, version};
 use engine::Counter;
+use engine::needs::NeedingNetwork;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,6 +23,9 @@ const SHORT: Duration = Duration::from_secs(8);
 
 /// Age of the sample with which the figures of "the last 10 minutes" begin.
 const LONG: Duration = Duration::from_secs(595);
+
+/// Names and client networks that need DNS64 most.
+const NEEDING: usize = 10;
 
 /// A row of a table.
 #[derive(serde::Serialize)]
@@ -101,6 +105,10 @@ impl View {
         view.rows.insert("upstreams", upstream_rows(upstreams, &config));
         view.rows.insert("zones", zone_rows(&config));
         view.rows.insert("reasons", reason_rows(reasons));
+        let needing = Shown::for_page(server, &config).await;
+        view.fields.insert("needs", of_needs(needing.as_ref()));
+        view.rows.insert("needs-names", needing_names(needing.as_ref()));
+        view.rows.insert("needs-networks", needing_networks(needing.as_ref()));
         view.rows.insert("reloads", history(reloads));
         view.rows.insert("upgrades", upgrades(&server.upgrade.history()));
         view.rows.insert("server", facts(server, &config, &responding, certificate));
@@ -238,10 +246,7 @@ fn zone_rows(config: &Config) -> Vec<Row> {
             policy_zones::shown_age(zone),
         ],
     };
-    match config.filter.zones.is_empty() {
-        true => vec![Row::new(vec!["None.".into()])],
-        false => config.filter.zones.iter().map(row).collect(),
-    }
+    rows_or_none(config.filter.zones.iter().map(row).collect())
 }
 
 /// The zones of each upstream.
@@ -264,6 +269,31 @@ fn reason_rows(reasons: Vec<Reason>) -> Vec<Row> {
         Row::new(std::iter::once(format!("{fate}: {why}")).chain(counts.map(count)).collect())
     };
     or_none(reasons.into_iter().map(row).collect())
+}
+
+fn of_needs(needing: Option<&Shown>) -> String {
+    let text = needing.map_or_else(|| needs::OFF.to_owned(), Shown::summary);
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), characters.as_str()))
+}
+
+/// The names that get most synthesized answers.
+fn needing_names(needing: Option<&Shown>) -> Vec<Row> {
+    let names = needing.into_iter().flat_map(|shown| shown.names(NEEDING));
+    let row = |(name, answers, networks)| Row::new(vec![name, count(answers), count(networks)]);
+    rows_or_none(names.map(row).collect())
+}
+
+/// The client networks that get most of them.
+fn needing_networks(needing: Option<&Shown>) -> Vec<Row> {
+    let networks = needing.into_iter().flat_map(|shown| shown.networks(NEEDING));
+    let row = |(network, counted): (String, NeedingNetwork)| {
+        let numbers = [counted.answers, counted.needed(), counted.with_a, counted.sought_prefix];
+        Row::new(std::iter::once(network).chain(numbers.map(count)).collect())
+    };
+    rows_or_none(networks.map(row).collect())
 }
 
 /// The events of a history.
@@ -291,10 +321,18 @@ fn upgrades(history: &upgrade::history::History) -> Vec<Row> {
     or_none(history.attempts.iter().rev().map(row).collect())
 }
 
-/// Rows, or one that says that there are none.
+/// Rows, or one that says that there are none since the start.
 fn or_none(rows: Vec<Row>) -> Vec<Row> {
     match rows.is_empty() {
         true => vec![Row::new(vec!["None since the start.".into()])],
+        false => rows,
+    }
+}
+
+/// Rows, or one that says that there are none.
+fn rows_or_none(rows: Vec<Row>) -> Vec<Row> {
+    match rows.is_empty() {
+        true => vec![Row::new(vec!["None.".into()])],
         false => rows,
     }
 }
@@ -337,8 +375,10 @@ fn facts(
     }
     let mut rows: Vec<Row> =
         facts.into_iter().map(|(name, value)| Row::new(vec![name.into(), value])).collect();
-    let tone = if prefixes.iter().all(|status| status.state.is_up()) { "" } else { "bad" };
-    rows.push(Row { tone, cells: vec!["Prefixes".into(), report::line(config, &prefixes)] });
+    let is_good =
+        prefixes.iter().all(|status| status.state.is_up()) && server.prefixes.empty_sources().is_empty();
+    let tone = if is_good { "" } else { "bad" };
+    rows.push(Row { tone, cells: vec!["Prefixes".into(), server.prefixes.line(&prefixes)] });
     if let Some(certificate) = certificate {
         let tone = if certificate.has_expired() { "bad" } else { "" };
         rows.push(Row { tone, cells: vec!["Certificate".into(), certificate.to_string()] });

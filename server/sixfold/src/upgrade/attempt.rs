@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_says_which_one_to_ask() {
-        let new = || Upgrade::prepare(Vec::new(), false, Default::default(), Some(Refusal::Demo));
+        let new = || Upgrade::prepare((Vec::new(), None), false, Default::default(), Some(Refusal::Demo));
         let upgrade = new();
         assert_eq!(ending(&upgrade), None);
         upgrade.note_successor(4711, "0.2.0", true);

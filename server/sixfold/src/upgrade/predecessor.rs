@@ -112,7 +112,8 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
         prefixes: server.prefixes.handover(),
     };
     // A program that is none of ours may end without reading, which the wait for its answer reports.
-    let sent = channel.send(&handover, &[]).and_then(|()| channel.send_descriptors(&borrowed));
+    let echo: Vec<_> = server.upgrade.echo.iter().map(AsFd::as_fd).collect();
+    let sent = channel.send(&handover, &echo).and_then(|()| channel.send_descriptors(&borrowed));
     if let Err(error) = sent
         && !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset)
     {
@@ -144,8 +145,9 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
     }
 }
 
-/// Stops reading the sockets. A successor that has ended meanwhile has read nothing, so this process reads them again.
+/// Stops reading the sockets, and probing gateways. A successor that has ended meanwhile has read nothing, so this process goes on.
 fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
+    server.prefixes.pause_probes();
     if !server.workers.release_listeners(RELEASE) {
         tracing::warn!(
             event = "worker_silent",
@@ -157,6 +159,7 @@ fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
         return Ok(());
     }
     server.read_sockets();
+    server.prefixes.resume_probes();
     Err(format!("the new process was ready, but has ended before it took over; {LOG}"))
 }
 

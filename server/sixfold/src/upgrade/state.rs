@@ -19,6 +19,8 @@ pub struct Upgrade {
     pub launcher: Mutex<Option<Launcher>>,
     /// Further handles of all listening sockets, for a successor.
     pub sockets: Mutex<Vec<OwnedFd>>,
+    /// A further handle of the raw socket for probes of gateways, if there is one, for a successor.
+    pub echo: Option<OwnedFd>,
     /// True if the server removes the path of the control socket at its end.
     pub owns_control_path: bool,
     history: Mutex<History>,
@@ -45,10 +47,10 @@ pub enum Refusal {
 }
 
 impl Upgrade {
-    /// Starts the launcher. `sockets`: further handles of all listening sockets. Call it when the
-    /// process has its user, and before it restricts itself further or starts threads.
+    /// Starts the launcher. `for_successor`: further handles of all listening sockets, and of the raw socket for probes. Call it when
+    /// the process has its user, and before it restricts itself further or starts threads.
     pub fn prepare(
-        sockets: Vec<OwnedFd>,
+        (sockets, echo): (Vec<OwnedFd>, Option<OwnedFd>),
         owns_control_path: bool,
         history: History,
         refusal: Option<Refusal>,
@@ -65,6 +67,7 @@ impl Upgrade {
         Upgrade {
             launcher: Mutex::new(launcher.and_then(Result::ok)),
             sockets: Mutex::new(sockets),
+            echo,
             owns_control_path,
             history: Mutex::new(history),
             turn: tokio::sync::Mutex::default(),

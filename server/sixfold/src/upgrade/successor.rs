@@ -8,6 +8,7 @@ use crate::version;
 use datapath::steering::Seed;
 use engine::message::cookie::Secret;
 use serde::{Deserialize, Serialize};
+use std::cell::Cell;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ pub const PROTOCOL: u32 = 1;
 /// Time for each message of the predecessor, which sends them at once.
 const MESSAGE: Duration = Duration::from_secs(10);
 
-/// State that the predecessor hands over. The sockets follow it.
+/// State that the predecessor hands over, with the descriptor of its raw socket for probes, if it has one. The other sockets follow it.
 #[derive(Serialize, Deserialize)]
 pub struct Handover {
     /// [`PROTOCOL`] of the predecessor.
@@ -86,6 +87,8 @@ pub struct Predecessor {
     pub history: History,
     /// States of prefixes.
     pub prefixes: Vec<HandedPrefix>,
+    /// Its raw socket for probes of gateways.
+    echo: Cell<Option<OwnedFd>>,
 }
 
 impl Predecessor {
@@ -106,7 +109,7 @@ impl Predecessor {
         };
         let channel = Channel::from_stdin().map_err(failed)?;
         let handover = channel.receive::<Handover>(Some(MESSAGE)).map_err(failed)?;
-        let (handover, _) = handover.ok_or_else(|| failed(io::ErrorKind::TimedOut.into()))?;
+        let (handover, echo) = handover.ok_or_else(|| failed(io::ErrorKind::TimedOut.into()))?;
         if handover.protocol != PROTOCOL {
             let error = format!(
                 "cannot take over from a version that hands over in another way ({}, not {PROTOCOL}); restart the service",
@@ -125,8 +128,14 @@ impl Predecessor {
             owns_control_path: handover.owns_control_path,
             history: handover.history,
             prefixes: handover.prefixes,
+            echo: Cell::new(echo.into_iter().next()),
         };
         Ok(Some((predecessor, sockets)))
+    }
+
+    /// Takes its raw socket for probes of gateways, if it has one.
+    pub fn take_echo(&self) -> Option<OwnedFd> {
+        self.echo.take()
     }
 
     /// Tells the predecessor that this process can serve, and waits until it has stopped reading the sockets. `control`: the path of the control socket belongs

@@ -48,11 +48,16 @@ fn the_objects_have_the_fields_of_the_manual() {
     let zone = directory.file("policy.rpz");
     std::fs::write(&zone, "@ SOA localhost. root.localhost. 1 3600 600 86400 60\nads.example CNAME .\n")
         .unwrap();
-    let server = Setup::answering().line(&format!("filter.rpz = [{zone:?}]")).start();
+    let server = Setup::answering()
+        .line(&format!("filter.rpz = [{zone:?}]"))
+        .line("statistics = { needs = true, min-clients = 1 }")
+        .start();
     Udp::to(server.v6()).ask(&name_of(1), Type::AAAA);
     for command in ["status", "upstreams", "prefixes", "rpz", "health", "reload", "drain", "trace off"] {
         expect_manual(command, &yes(&server, &command.split(' ').collect::<Vec<_>>()));
     }
+    expect_manual("needs", &yes(&server, &["needs"]));
+    expect_manual("needs by client", &yes(&server, &["needs", "--by", "client"]));
     expect_manual("prefix", &yes(&server, &["prefix", "drain", PREFIX]));
     expect_manual("explain", &yes(&server, &["explain", &name_of(1)]));
     let found = yes(&server, &["lookup", &name_of(1)]);

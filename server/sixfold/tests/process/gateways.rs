@@ -5,8 +5,11 @@ use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
 use crate::scrape::{Scrape, request};
 use crate::service::Service;
+use kit::namespace;
 use serde_json::Value;
+use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -191,6 +194,9 @@ fn a_prefix_drains_and_its_drain_survives_a_reload() {
     }
     let wrong = server.ctl(&["prefix", "drain", "2001:db8::/33"]);
     assert_eq!(wrong.status.code(), Some(2), "wrong usage");
+    let wrong = server.ctl(&["prefix", "undrain", LOCAL, "--over", "10m"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(String::from_utf8(wrong.stderr).unwrap().starts_with("sixfold: `--over` is for `drain`"));
     assert_eq!(server.process.log().matches("drains: it leaves").count(), 1);
 }
 
@@ -238,4 +244,95 @@ fn a_drain_and_a_death_survive_an_upgrade() {
     assert_eq!(client.ask(&name_of(1), Type::AAAA).addresses, [embedded(third, 1)]);
     let states: Vec<Value> = prefixes(server).iter().map(|one| one["state"].clone()).collect();
     assert_eq!(states, ["down", "draining", "unprobed"]);
+}
+
+/// A router between this network namespace and the prefixes of two gateways, in a namespace of its own that ends with it.
+struct Router(Child);
+
+/// Prefixes behind the router.
+const ROUTED: [&str; 2] = ["2001:db8:64:a::/96", "2001:db8:64:b::/96"];
+
+impl Router {
+    /// A router without a route to the prefixes: its answer to a packet is an ICMP error.
+    fn start() -> Router {
+        let mut child = Command::new("unshare")
+            .args(["--net", "sh"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let here = format!(
+            "set -e; ip link add near type veth peer name far netns {}; ip link set near up; \
+             ip address add 2001:db8:7::1/64 dev near nodad; ip route add 2001:db8:64::/48 via 2001:db8:7::2",
+            child.id()
+        );
+        // The shell is in its namespace once it answers.
+        writeln!(child.stdin.as_mut().unwrap(), "echo ready").unwrap();
+        let mut router = Router(child);
+        router.expect("ready");
+        assert!(Command::new("sh").args(["-c", &here]).status().unwrap().success());
+        router.run("ip link set lo up; ip link set far up; ip address add 2001:db8:7::2/64 dev far nodad");
+        router.run(
+            "ip route add unreachable 2001:db8:64::/48; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+        );
+        router.run("echo 0 > /proc/sys/net/ipv6/icmp/ratelimit");
+        router
+    }
+
+    /// Runs a command in the namespace of the router.
+    fn run(&mut self, command: &str) {
+        writeln!(self.0.stdin.as_mut().unwrap(), "{command} && echo done").unwrap();
+        self.expect("done");
+    }
+
+    fn expect(&mut self, line: &str) {
+        let mut octet = [0];
+        let mut said = Vec::new();
+        while octet != *b"\n" {
+            self.0.stdout.as_mut().unwrap().read_exact(&mut octet).unwrap();
+            said.push(octet[0]);
+        }
+        assert_eq!(String::from_utf8(said).unwrap().trim(), line);
+    }
+}
+
+impl Drop for Router {
+    /// The shell ends with its input.
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn an_icmp_error_fails_a_probe_and_a_successor_may_send_echo_requests_too() {
+    let name = "gateways::an_icmp_error_fails_a_probe_and_a_successor_may_send_echo_requests_too";
+    // In a new namespace no group may open the unprivileged socket, so the server has a raw one.
+    if namespace::is_played_in("ip link set lo up; exec \"$@\"", name) {
+        return;
+    }
+    let mut router = Router::start();
+    let [tcp, icmp] = ROUTED;
+    let setup = Setup::answering()
+        .line("server.user = \"nobody\"")
+        .line(&format!("dns64.prefixes = [\"{tcp}\", \"{icmp}\"]"))
+        .line(&format!(
+            "dns64.gateway = [{{ prefix = \"{tcp}\", probe = [\"tcp 192.0.2.10:443\"] }}, \
+             {{ prefix = \"{icmp}\", probe = [\"icmp 192.0.2.10\"] }}]"
+        ))
+        .line("dns64.health = { interval = \"3s\", timeout = \"3s\", fall = 1, rise = 1 }");
+    let service = Service::start(setup);
+    let server = &service.server;
+    let reasons =
+        |server: &Daemon| prefixes(server).iter().map(|one| one["reason"].clone()).collect::<Vec<_>>();
+    wait_until("both are down", || reasons(server) == ["unreachable", "unreachable"]);
+
+    router.run("ip address add 2001:db8:64:b::c000:20a/128 dev lo");
+    wait_for_state(server, 1, "up");
+    let log = server.process.log();
+    assert!(log.contains(&format!("the gateway of {icmp} is down: unreachable")), "{log}");
+    service.upgrade();
+    assert_eq!(prefixes(server)[0]["state"], "down", "the successor knows it");
+    wait_for_state(server, 1, "up");
+    assert!(!server.process.log().contains("cannot be probed"), "{}", server.process.log());
 }

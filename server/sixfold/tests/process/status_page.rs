@@ -338,17 +338,27 @@ fn the_page_follows_the_server_and_the_keyboard_reaches_everything() {
     let title = browser.value("document.title").unwrap();
     assert!(title.as_str().unwrap().starts_with("Sixfold: drained by the operator"), "{title}");
 
-    // Everything that takes the focus, in the order of the page: a button, seven tables, three links.
+    // Everything that takes the focus, in the order of the page: a button, nine tables, three links.
     browser.value("document.body.focus()").unwrap();
     let mut reached = Vec::new();
-    for _ in 0..11 {
+    for _ in 0..13 {
         browser.press("Tab", 9).unwrap();
         let focused = "(e => e.id || e.getAttribute('aria-labelledby') || e.getAttribute('href'))(document.activeElement)";
         reached.push(browser.value(focused).unwrap().as_str().unwrap_or_default().to_owned());
         let outline = browser.value("getComputedStyle(document.activeElement).outlineStyle").unwrap();
         assert_eq!(outline, "solid", "{reached:?}");
     }
-    let tables = ["h-traffic", "h-upstreams", "h-zones", "h-reasons", "h-reloads", "h-upgrades", "h-server"];
+    let tables = [
+        "h-traffic",
+        "h-upstreams",
+        "h-zones",
+        "h-reasons",
+        "h-needs",
+        "c-needs",
+        "h-reloads",
+        "h-upgrades",
+        "h-server",
+    ];
     let expected: Vec<&str> =
         ["pause"].into_iter().chain(tables).chain(["metrics", "readyz", "livez"]).collect();
     assert_eq!(reached, expected);

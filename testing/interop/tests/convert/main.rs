@@ -174,7 +174,13 @@ fn answer(server: SocketAddr, client: IpAddr, question: &str) -> String {
 
 /// Adds an address to the loopback device.
 fn add_address(address: IpAddr) {
-    let status = Command::new("ip").args(["address", "replace", &address.to_string(), "dev", "lo"]).status();
+    let mut command = Command::new("ip");
+    command.args(["address", "replace", &address.to_string(), "dev", "lo"]);
+    if address.is_ipv6() {
+        // Otherwise the address is tentative until a thread of the kernel has run, and no socket can have it.
+        command.arg("nodad");
+    }
+    let status = command.status();
     assert!(status.expect("ip is there").success(), "{address}");
 }
 

@@ -154,6 +154,98 @@ fn the_recipe_with_explicit_address_mappings_reaches_a_server_at_its_mapped_addr
     assert!(status.success());
 }
 
+/// Starts a translator of the recipe `failover`.
+fn start_gateway(lab: &Lab, name: &str) -> Process {
+    let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
+    let log = lab.scratch.path().join(format!("{name}.log"));
+    let mut translator = lab.gateway.start(&["sh", &script, name], &log);
+    translator.expect("TAYGA translates", |_| {
+        let routes = lab.gateway.run(&["ip", "-6", "route", "show", "dev", name]).stdout;
+        routes.contains("/96") && !routes.contains("linkdown")
+    });
+    translator
+}
+
+#[test]
+fn the_recipe_with_two_gateways_moves_clients_and_keeps_a_connection_over_the_other_gateway() {
+    let Some(lab) = lab(&[]) else { return };
+    let files = ["first.conf", "second.conf", "sixfold.toml", "gateway.sh"];
+    for file in files {
+        copy_recipe(&lab.scratch, &format!("failover/{file}"), file);
+    }
+    copy_recipe(&lab.scratch, "nat64/nat44.nft", "nat44.nft");
+    let place = lab.scratch.directory("nsd");
+    let web = address::WEB;
+    let text = format!(
+        "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A {web}\nwww A {web}\n"
+    );
+    let file = place.join("shop.zone");
+    std::fs::write(&file, text).expect("a zone file");
+    let zones = [Zone { name: "shop.test", file, anchor: None }];
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    lab.gateway.configure(&format!("route add default via {}", address::FIRST));
+    let _web = start_web_server(&lab, web, &lab.scratch.path().join("access.log"));
+    let mut gateways = ["first", "second"].map(|name| start_gateway(&lab, name));
+    let file = lab.scratch.path().join("sixfold.toml").to_string_lossy().into_owned();
+    let log = lab.scratch.path().join("sixfold.log");
+    let mut sixfold = lab.gateway.start(&[&program("sixfold"), "serve", "--config", &file], &log);
+    sixfold.expect("both gateways are up", |log| log.matches("is up").count() == 2);
+
+    let under = ["2001:db8:64::c633:6450", "2001:db8:65::c633:6450"];
+    let before = addresses(&lab, "www.shop.test");
+    let own = under.iter().position(|address| before == [*address]).unwrap_or_else(|| panic!("{before:?}"));
+    let other = 1 - own;
+    let mut connection = lab.client.inside(|| {
+        let address: std::net::Ipv6Addr = under[other].parse().expect("an address");
+        std::net::TcpStream::connect((address, 80)).expect("the other gateway translates")
+    });
+    gateways[own].signal("STOP");
+    assert!(wait_until(|| addresses(&lab, "www.shop.test") == [under[other]]), "the client does not move");
+    // A connection that was open before.
+    let limit = Some(std::time::Duration::from_secs(20));
+    connection.set_read_timeout(limit).expect("a time limit");
+    std::io::Write::write_all(&mut connection, b"GET / HTTP/1.0\r\n\r\n").expect("the connection is open");
+    let mut page = String::new();
+    std::io::Read::read_to_string(&mut connection, &mut page).expect("an answer");
+    assert!(page.ends_with(PAGE), "{page}");
+    gateways[own].signal("CONT");
+    assert!(wait_until(|| addresses(&lab, "www.shop.test") == before), "the client does not come back");
+}
+
+#[test]
+fn the_recipe_behind_another_dns64_finds_its_prefix() {
+    let Some(lab) = Lab::new(&["nsd"]) else { return };
+    let place = lab.scratch.directory("nsd");
+    let file = place.join("shop.zone");
+    let text = "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A 198.51.100.54\n\
+                www A 198.51.100.80\nintern A 10.1.2.3\n";
+    std::fs::write(&file, text).expect("a zone file");
+    let zones = [Zone { name: "shop.test", file, anchor: None }];
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones);
+    let provider = lab.scratch.path().join("provider.toml");
+    let text = format!(
+        "[server]\nlisten = [\"{}:53\"]\nallow = [\"0.0.0.0/0\"]\n[upstream]\nforwarders = [\"{}\"]\n\
+         [dns64]\nprefixes = [\"2001:db8:f:64::/96\"]\n[control]\nsocket = \"\"\n",
+        address::FIRST,
+        address::SECOND
+    );
+    std::fs::write(&provider, text).expect("a file");
+    copy_recipe(&lab.scratch, "discovery/sixfold.toml", "sixfold.toml");
+    let start = |namespace: &sixfold_interop::Namespace, name: &str| {
+        let file = lab.scratch.path().join(name).to_string_lossy().into_owned();
+        let log = lab.scratch.path().join(format!("{name}.log"));
+        let mut sixfold = namespace.start(&[&program("sixfold"), "serve", "--config", &file], &log);
+        sixfold.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+        sixfold
+    };
+    let _provider = start(&lab.world, "provider.toml");
+    let mut sixfold = start(&lab.gateway, "sixfold.toml");
+    let found = "the prefix 2001:db8:f:64::/96 was discovered: the upstream tells of it";
+    sixfold.expect("the prefix is found", |log| log.contains(found));
+    assert!(wait_until(|| addresses(&lab, "www.shop.test") == ["2001:db8:f:64::c633:6450"]));
+    assert_eq!(addresses(&lab, "intern.shop.test"), ["2001:db8:c:64::a01:203"]);
+}
+
 #[test]
 fn the_recipe_of_464xlat_learns_the_prefix_and_opens_a_page_by_its_ipv4_address() {
     let Some(lab) = lab(&["dig"]) else { return };

@@ -17,7 +17,6 @@ use sixfold_interop::{
 };
 use socket2::{Domain, Protocol, Socket, Type};
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -69,18 +68,6 @@ fn configuration(lines: &str) -> Configuration {
     Configuration::forwarding_to(&[address::FIRST]).server(lines).dns64("[edns]\nudp-size = 4096\n")
 }
 
-/// Runs a closure on a thread in a namespace: its sockets belong there.
-fn inside<T: Send>(namespace: &Namespace, run: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{}", namespace.name())).expect("the namespace has a file");
-    let in_thread = || {
-        let kind = rustix::thread::LinkNameSpaceType::Network;
-        rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(&file), Some(kind))
-            .expect("root may enter a namespace");
-        run()
-    };
-    std::thread::scope(|scope| scope.spawn(in_thread).join().expect("the thread ends"))
-}
-
 /// A question with an OPT record, if a size is given, that has `padding` octets.
 fn question(id: u16, name: &str, kind: u16, size: Option<u16>, padding: usize) -> Vec<u8> {
     let (query, zeros) = (kit::Query::new(name, kind).id(id), vec![0; padding]);
@@ -128,7 +115,7 @@ fn answers(lab: &Lab) -> BTreeMap<(SocketAddr, u16), Vec<u8>> {
         }
         answers
     };
-    inside(&lab.client, ask)
+    lab.client.inside(ask)
 }
 
 /// Asks until there is an answer, three times at most.
@@ -284,19 +271,19 @@ fn what_is_odd_reaches_the_sockets_of_the_kernel_and_what_is_damaged_reaches_nob
     let six: SocketAddr = format!("[{}]:53", address::GATEWAY).parse().expect("an address");
     let before = sockets();
     for server in [four, six] {
-        inside(&lab.client, || ask(server, &plain));
+        lab.client.inside(|| ask(server, &plain));
     }
     assert_eq!(sockets(), before, "plain questions do not");
 
     // Longer than a packet, so in fragments.
     let padded = question(2, "localhost", 28, Some(4096), 2500);
     for server in [four, six] {
-        inside(&lab.client, || ask(server, &padded));
+        lab.client.inside(|| ask(server, &padded));
     }
     assert_eq!(sockets(), (before.0 + 1, before.1 + 1), "fragments do");
 
     let before = sockets();
-    inside(&lab.client, || {
+    lab.client.inside(|| {
         let answer = UdpSocket::bind((CLIENT, 4444)).expect("a port");
         answer.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");
         let raw =

@@ -13,7 +13,7 @@
 //!     SIXFOLD_XDP_QUESTIONS=10000000 cargo test --profile dist -p sixfold-interop --test namespaces xdp::differential -- --nocapture
 //! ```
 
-use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, inside, lab, number_from};
+use super::{CLIENT, GATEWAY, XDP, alone, datagrams_of_sockets, lab, number_from};
 use crate::xdp::names;
 use crate::xdp::pipeline::{Pipeline, Report};
 use crate::xdp::questions::{self, PORTS, Questions};
@@ -54,7 +54,7 @@ fn sockets(lab: &Lab) -> Vec<UdpSocket> {
         let address = (addresses[place % 2], FIRST_PORT + place as u16);
         UdpSocket::bind(address).expect("a port of a new namespace is free")
     };
-    inside(&lab.client, || (0..PORTS).map(bind).collect())
+    lab.client.inside(|| (0..PORTS).map(bind).collect())
 }
 
 /// Asks each question about the set once, so that both caches hold the answers.

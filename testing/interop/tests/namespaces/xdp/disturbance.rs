@@ -2,7 +2,7 @@
 //! a killed server leaves nothing at the interface.
 
 use super::{
-    GATEWAY, XDP, alone, authority, configuration, exchange, has_program, inside, lab, number_from, question,
+    GATEWAY, XDP, alone, authority, configuration, exchange, has_program, lab, number_from, question,
 };
 use crate::xdp::load::{Fates, load};
 use crate::xdp::packet_cache::{edit, flush};
@@ -17,9 +17,6 @@ const RATE: u32 = 10_000;
 /// Reloads under load, unless `SIXFOLD_XDP_RELOADS` says how many; at every fifth one, a name is removed from the cache. Each takes a
 /// second in a development build.
 const RELOADS: u64 = 20;
-
-/// Time after a reload in which questions become popular again: a pause of a second, and some queries.
-const HOT_AGAIN: Duration = Duration::from_millis(1500);
 
 /// Prefixes of the names by turns.
 const PREFIXES: [&str; 2] = ["2001:db8:64::/96", "2001:db8:65::/96"];
@@ -51,7 +48,7 @@ fn under_load(lab: &Lab, disturb: impl FnOnce()) -> Fates {
         }
     }
     std::thread::scope(|scope| {
-        let loader = scope.spawn(|| inside(&lab.client, || load(servers(), RATE, &is_over)));
+        let loader = scope.spawn(|| lab.client.inside(|| load(servers(), RATE, &is_over)));
         let end = End(&is_over);
         disturb();
         drop(end);
@@ -83,7 +80,7 @@ fn reloads_lose_no_query_and_each_takes_effect_at_once() {
     let _authority = authority(&lab);
     let reloads = number_from("SIXFOLD_XDP_RELOADS", RELOADS) as u32;
     let sixfold = Sixfold::start(&lab, &configuration(XDP));
-    let client = inside(&lab.client, || {
+    let client = lab.client.inside(|| {
         let socket = UdpSocket::bind("[::]:0").expect("a socket");
         socket.connect(servers()[1]).expect("the network is up");
         socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");
@@ -97,8 +94,9 @@ fn reloads_lose_no_query_and_each_takes_effect_at_once() {
             let (address, _) = ask(&client, number);
             assert!(is_under(&address, PREFIXES[(number % 2) as usize]), "reload {number}: {address:02x?}");
             if number % 5 == 0 {
-                // Time for the program to have answers again, which the next reload ends.
-                std::thread::sleep(HOT_AGAIN);
+                // The program has answers again, which the next reload ends.
+                let before = answered_by_program(&sixfold);
+                assert!(wait_until(|| answered_by_program(&sixfold) > before), "no question is popular");
                 flush(&lab, &format!("h{number}.lab.test"));
                 let (_, ttl) = ask(&client, number);
                 assert!(ttl + 1 >= TTL, "flush at reload {number}: a TTL of {ttl} s");
@@ -106,13 +104,17 @@ fn reloads_lose_no_query_and_each_takes_effect_at_once() {
         }
     });
     let Fates { sent, answered, wrong, lost } = &fates;
-    let by_program = sixfold.labelled("sixfold_cache_hits_total")["kernel"];
+    let by_program = answered_by_program(&sixfold);
     println!(
         "{reloads} reloads: {sent} queries, {answered} answered, {by_program} by the program, {wrong} wrong, {} lost",
         lost.len()
     );
     assert_eq!((*answered, *wrong, lost.len()), (*sent, 0, 0));
-    assert!(by_program > 0, "no question was popular");
+}
+
+/// Queries that the program in the kernel has answered.
+fn answered_by_program(sixfold: &Sixfold) -> u64 {
+    sixfold.labelled("sixfold_cache_hits_total")["kernel"]
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The packet cache of the XDP program: the answers that it gives are the server's, they are counted, and they end with a flush, with
 //! other settings, and while somebody traces.
 
-use super::{CLIENT, GATEWAY, XDP, authority, configuration, exchange, inside, lab, question, split_ttls};
+use super::{CLIENT, GATEWAY, XDP, authority, configuration, exchange, lab, question, split_ttls};
 use sixfold_interop::{Authority, Lab, Sixfold, address, program, wait_until};
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ fn connect(lab: &Lab, ipv4: bool) -> UdpSocket {
         true => SocketAddr::from((GATEWAY, 53)),
         false => format!("[{}]:53", address::GATEWAY).parse().expect("an address"),
     };
-    inside(&lab.client, || {
+    lab.client.inside(|| {
         let socket = UdpSocket::bind(if ipv4 { "0.0.0.0:0" } else { "[::]:0" }).expect("a socket");
         socket.connect(server).expect("the server has an address");
         socket.set_read_timeout(Some(Duration::from_secs(5))).expect("a time limit");

@@ -108,8 +108,8 @@ fn report(root: &Path, results: &Path, mutants: &[Mutant]) -> Result<(), String>
     let count = |start: &str| found.iter().filter(|found| found.starts_with(start)).count();
     let mut page = format!(
         "# Mutants\n\n\
-         `cargo run -p sixfold-sim --bin mutants` plants these bugs in a copy of the workspace and builds it in the development profile: all of\n\
-         them in one build behind switches, and those that cannot have a switch, such as another constant, in a build each.\n\
+         `cargo run -p sixfold-sim --bin mutants` plants these bugs in a copy of the workspace: all of them in one build behind switches, and\n\
+         those that cannot have a switch, such as another constant, in a build each. The simulator has the profile `fuzz`.\n\
          `testing/sim/mutants.txt` says what is wrong with each, and where. For each bug the program runs {SEEDS} worlds of {QUERIES} client queries, up to\n\
          the first broken invariant ([the simulator](simulation.md#what-is-checked)), then spoofing with {FORGED} forged replies of each attacker, then\n\
          {POLICY_WORLDS} worlds of policy zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. For a bug out of the\n\

@@ -1,0 +1,175 @@
+//! The sources of prefixes: the upstreams are asked, routers are heard, and the news is logged.
+
+use super::asker::Asker;
+use crate::observers::WorkerEngine;
+use datapath::Shared;
+use datapath::router_options::{Options, RouterOptions};
+use engine::{Instant, Span};
+use gateways::pref64_option::announced;
+use gateways::{Discovery, News, Trouble};
+use std::collections::HashMap;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+/// Interval at which a question that is under way is looked for.
+const LOOK: Span = Span::from_millis(10);
+
+/// Interval at which interfaces are looked for: one may come, go, or come again as another one.
+const INTERFACES: Span = Span::from_secs(2);
+
+/// Options of routers that are read in one turn. More wait in the socket.
+const OPTIONS: usize = 64;
+
+/// The sources.
+pub struct Sources {
+    asker: Asker,
+    routers: Option<RouterOptions>,
+    /// Numbers of the interfaces that are sources, by their names.
+    interfaces: HashMap<String, u32>,
+    /// Time of the next look at the interfaces.
+    next_look: Instant,
+    /// True while routers cannot be heard on this machine, which is logged once.
+    is_deaf: bool,
+}
+
+impl Sources {
+    /// Nothing was asked or heard.
+    pub fn new(workers: Arc<Shared<WorkerEngine>>) -> Sources {
+        let asker = Asker::new(workers);
+        Sources { asker, routers: None, interfaces: HashMap::new(), next_look: Instant(0), is_deaf: false }
+    }
+
+    /// The socket over which options of routers come, if some are to be heard.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.routers.as_ref().map(RouterOptions::as_fd)
+    }
+
+    /// Next time at which something is to be done.
+    pub fn next(&self, discovery: &Discovery, now: Instant) -> Option<Instant> {
+        let look = self.asker.is_waiting().then(|| now + LOOK);
+        let interfaces = discovery.interfaces().next().map(|_| self.next_look);
+        discovery.next().into_iter().chain(look).chain(interfaces).min()
+    }
+
+    /// Does what is due.
+    pub fn turn(&mut self, discovery: &mut Discovery, now: Instant) {
+        if discovery.has_sources() {
+            self.hear(discovery, now);
+            if let Some((told, has_looped)) = self.asker.poll() {
+                discovery.answered(now, told, has_looped);
+            }
+            discovery.expire(now);
+            if discovery.take_question(now) && !self.asker.begin() {
+                discovery.answered(now, gateways::Told::Failure, false);
+            }
+        } else {
+            self.asker.give_up();
+        }
+        if discovery.interfaces().next().is_none() {
+            self.routers = None;
+        }
+    }
+
+    /// Looks for the interfaces, and reads what routers announce.
+    fn hear(&mut self, discovery: &mut Discovery, now: Instant) {
+        let names: Vec<String> = discovery.interfaces().map(str::to_owned).collect();
+        if names.is_empty() {
+            return;
+        }
+        if self.next_look <= now || names.iter().any(|name| !self.interfaces.contains_key(name)) {
+            self.next_look = now + INTERFACES;
+            if self.routers.is_none() {
+                self.subscribe();
+            }
+            self.look_for(names, discovery, now);
+        }
+        let Some(routers) = &self.routers else { return };
+        for Options { interface, router, options } in std::iter::from_fn(|| routers.take()).take(OPTIONS) {
+            let mut named = self.interfaces.iter().filter(|&(_, &number)| number == interface);
+            if let Some((name, _)) = named.next() {
+                discovery.announced(now, name, router, &announced(&options));
+            }
+        }
+    }
+
+    /// Looks for the interfaces with these names.
+    fn look_for(&mut self, names: Vec<String>, discovery: &mut Discovery, now: Instant) {
+        for name in names {
+            let Some(routers) = &self.routers else { return };
+            let number = routers.interface(&name).ok().flatten();
+            let before = self.interfaces.insert(name.clone(), number.unwrap_or(0));
+            // Another interface of this name has other routers.
+            if before.is_some_and(|before| before != 0 && Some(before) != number) {
+                discovery.note_interface(now, &name, false);
+            }
+            discovery.note_interface(now, &name, number.is_some());
+        }
+    }
+
+    /// Subscribes to the options of routers.
+    fn subscribe(&mut self) {
+        match RouterOptions::subscribe() {
+            Ok(routers) => (self.routers, self.is_deaf) = (Some(routers), false),
+            Err(error) => {
+                if !std::mem::replace(&mut self.is_deaf, true) {
+                    tracing::warn!(
+                        event = "discovery_failed",
+                        "router advertisements cannot be heard: {error}; allow netlink (RestrictAddressFamilies= of the unit needs \
+                         AF_NETLINK)"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Logs news.
+pub fn log(news: &News) {
+    match news {
+        News::Found(prefix, from) => {
+            let prefix = prefix.to_string();
+            tracing::info!(
+                event = "prefix_found",
+                prefix,
+                "the prefix {prefix} was discovered: {from} tells of it"
+            );
+        }
+        News::Lost(prefix, from) => {
+            let prefix = prefix.to_string();
+            tracing::warn!(
+                event = "prefix_lost",
+                prefix,
+                "the prefix {prefix} is no longer in use: {from} told of it last"
+            );
+        }
+        News::Upstream(Trouble::Failure) => tracing::warn!(
+            event = "discovery_failed",
+            "the upstream does not say if it has a prefix (ipv4only.arpa is not answered); prefixes that it told of stay in use for \
+             an hour after their TTL"
+        ),
+        News::Upstream(trouble) => {
+            let why = trouble_text(*trouble);
+            tracing::warn!(event = "discovery_empty", "no prefix was discovered from the upstream: {why}");
+        }
+        News::Missing(interface) => tracing::warn!(
+            event = "interface_missing",
+            "there is no interface {interface}: the prefixes that routers announce there are used when it comes"
+        ),
+        News::Exists(interface) => {
+            tracing::info!(
+                event = "interface_found",
+                "the interface {interface} exists: its routers are heard"
+            );
+        }
+    }
+}
+
+/// The reason why an upstream has told of no prefix.
+pub fn trouble_text(trouble: Trouble) -> &'static str {
+    match trouble {
+        Trouble::Nothing => "it answers that it does no DNS64 (ipv4only.arpa has no AAAA records)",
+        Trouble::Failure => "it does not answer",
+        Trouble::Loop => "it asks this server in its turn, so that what it tells is this server's own word",
+        Trouble::Configured => "it has only prefixes that `dns64.prefixes` names, too",
+    }
+}
