@@ -84,7 +84,9 @@ impl<F: FnMut(Ipv6Addr, u16) -> Outcome> Simulation<F> {
 #[test]
 fn an_established_connection_proves_life_and_two_failures_or_silence_prove_death() {
     // The outcomes of both ports; the connections with their times in milliseconds; the verdict, and its time.
-    let rows: [([Outcome; 2], &[(u64, u16)], bool, u64); 8] = [
+    /// Outcomes of the two ports, the starts by time and port, the verdict, and its time.
+    type Row<'a> = ([Outcome; 2], &'a [(u64, u16)], bool, u64);
+    let rows: [Row<'_>; 8] = [
         ([after(30, true), None], &[(0, 443)], true, 30),
         ([after(30, false), after(40, true)], &[(0, 443), (30, 80)], true, 70),
         ([None, after(40, true)], &[(0, 443), (250, 80)], true, 290),

@@ -1,6 +1,6 @@
 //! Table of the faults, with the verdicts that are owed and the sentence that says so.
 //!
-//! A verdict is a letter for each of the [`QUESTIONS`](crate::QUESTIONS), in their order:
+//! A verdict is a letter for each of the [`QUESTIONS`], in their order:
 //!
 //! | letter | verdict | RCODE | AD |
 //! | --- | --- | --- | --- |

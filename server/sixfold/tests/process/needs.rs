@@ -41,7 +41,7 @@ fn names_are_shown_as_soon_as_enough_client_networks_have_asked_for_them() {
     assert_eq!(success(&server.ctl(&["needs"])), "answers   networks  name\nno synthesized answer\n");
     ask(&server);
     let first = json!({ "name": shown(1), "answers": 4, "answers_at_most": 4, "networks": 3 });
-    assert_eq!(needs(&server, &[]), [first.clone()]);
+    assert_eq!(needs(&server, &[]), std::slice::from_ref(&first));
     let text = success(&server.ctl(&["needs"]));
     assert!(text.contains(&format!("\n4         3         {}\n6 synthesized", shown(1))), "{text}");
     assert!(text.contains("Z; one name with too few client networks is not shown\n"), "{text}");
