@@ -1,7 +1,7 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
-use crate::gateways::GatewayConfig;
+use crate::gateway_config::GatewayConfig;
 use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
 use crate::policy::Rules as PolicyRules;

@@ -6,86 +6,21 @@
 
 use crate::client_view::Seen;
 use crate::config::Config;
+use crate::gateway_config::GatewayConfig;
 use crate::ground_truth::{MILLI, SECOND};
 use crate::outbox::instant;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
 use engine::Span;
-use engine::dns64::gateways::{
-    AllDown, GatewayTable, Gateways as EngineGateways, PrefixState, Spread, TablePrefix,
-};
+use engine::dns64::gateways::{GatewayTable, Gateways as EngineGateways, PrefixState, Spread};
 use gateways::{Destination, Drain, Failure, Gateway, HealthSettings, Monitor, Probe, RoundId};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
-/// Time within which a death must show in answers, beside the intervals of the probes that find it.
-const NOTICE: u64 = 200 * MILLI;
 /// Choices that are remembered of a client network.
 const REMEMBERED: usize = 8;
-
-/// Settings of the gateways of a configuration.
-#[derive(Clone, Debug)]
-pub struct GatewayConfig {
-    /// Choice among the general prefixes.
-    pub spread: Spread,
-    /// Without a living gateway, answers have no addresses.
-    pub is_empty_if_all_down: bool,
-    /// Longest TTL of an answer with a probed prefix, seconds.
-    pub answer_ttl: u32,
-    /// Weights of the general prefixes.
-    pub weights: Vec<u32>,
-    /// For each general prefix, and then for that of the rule: it is probed.
-    pub probed: Vec<bool>,
-    /// Settings of the probes.
-    pub health: HealthSettings,
-}
-
-impl GatewayConfig {
-    /// Draws the settings for a number of general prefixes.
-    pub fn draw(rng: &mut Rng, prefixes: usize) -> GatewayConfig {
-        let mut weights: Vec<u32> = (0..prefixes).map(|_| *rng.choose(&[1, 1, 3, 0])).collect();
-        if weights.iter().all(|&weight| weight == 0) {
-            weights[0] = 1;
-        }
-        let interval = *rng.choose(&[300, 1000]);
-        GatewayConfig {
-            spread: *rng.choose(&[Spread::All, Spread::Ordered, Spread::Client, Spread::Client]),
-            is_empty_if_all_down: rng.permille(400),
-            answer_ttl: *rng.choose(&[60, 5]),
-            weights,
-            probed: (0..=prefixes).map(|_| rng.permille(800)).collect(),
-            health: HealthSettings {
-                interval: Span(interval * MILLI),
-                timeout: Span(*rng.choose(&[250, interval]) * MILLI),
-                fall: 1 + rng.below(4) as u32,
-                rise: 1 + rng.below(5) as u32,
-            },
-        }
-    }
-
-    /// The engine's table.
-    fn table(&self, config: &Config) -> GatewayTable {
-        let all_down = if self.is_empty_if_all_down { AllDown::Empty } else { AllDown::Keep };
-        let of = |(prefix, (&weight, &is_probed)): (&Prefix, (&u32, &bool))| TablePrefix {
-            prefix: prefix.to_engine(),
-            weight,
-            is_probed,
-        };
-        let general = config.prefixes.iter().zip(self.weights.iter().zip(&self.probed)).map(of).collect();
-        let legacy = config.legacy.iter().zip([(&1, &self.probed[config.prefixes.len()])]).map(of).collect();
-        GatewayTable::new((self.spread, all_down, self.answer_ttl), general, legacy)
-    }
-
-    /// Longest time in which a death is found. A probe that was sent just before the death is answered; then the interval passes, and
-    /// `fall` probes time out one after the other.
-    fn longest_detection(&self) -> u64 {
-        let HealthSettings { interval, timeout, fall, .. } = self.health;
-        let fall = u64::from(fall);
-        (fall * interval.0).max(interval.0 + fall * timeout.0) + NOTICE
-    }
-}
 
 /// Fate of a gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,7 +131,7 @@ impl Gateways {
             self.monitor.configure(instant(now), HealthSettings::default(), vec![], |_| false);
             return;
         };
-        let table = Arc::new(settings.table(config));
+        let table = Arc::new(settings.table(&config.prefixes, config.legacy.as_ref()));
         let mut watched: Vec<Gateway> = vec![];
         for (prefix, _) in config.all_prefixes().zip(&settings.probed).filter(|(_, is_probed)| **is_probed) {
             if !watched.iter().any(|one| is_same_network(&one.prefix, prefix)) {

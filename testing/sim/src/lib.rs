@@ -18,6 +18,7 @@ pub mod config;
 pub mod cookie;
 mod event_loop;
 pub mod forger;
+pub mod gateway_config;
 pub mod gateways;
 pub mod ground_truth;
 mod judge;

@@ -111,7 +111,8 @@ mod tests {
     #[test]
     fn a_table_finds_each_of_its_addresses_and_no_other() {
         let of = |number: u16| Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, number);
-        let verdict = |number: u16| Verdict { lives: !number.is_multiple_of(3), at: Instant(u64::from(number)) };
+        let verdict =
+            |number: u16| Verdict { lives: !number.is_multiple_of(3), at: Instant(u64::from(number)) };
         let table = Verdicts::new((0..500).rev().map(|number| (of(2 * number), verdict(number))));
         for number in 0..500 {
             assert_eq!(table.of(of(2 * number)), Some(verdict(number)));

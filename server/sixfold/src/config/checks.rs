@@ -6,7 +6,7 @@ use super::forwarder::{Forwarder, Forwarders};
 use super::key::has_any;
 use super::keys::{Config, Rule, Upstream};
 use super::model::Datapath;
-use super::prefix_entry::PrefixEntry;
+use super::prefix_entry::{PrefixEntry, check_discovered};
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
 use super::{
@@ -342,17 +342,6 @@ fn general_for_rules(list: &[PrefixEntry]) -> Vec<PrefixEntry> {
         }
     }
     general
-}
-
-/// Reports an entry for discovered prefixes where none are discovered.
-pub(super) fn check_discovered(entry: &PrefixEntry, has_sources: bool, place: &Place, problems: &Problems) {
-    if *entry == PrefixEntry::Discovered && !has_sources {
-        let help = "name a source in `dns64.prefixes`: \"discover:upstream\", or \"discover:IFNAME\" with an interface";
-        problems.add(
-            place,
-            Fault::new("\"discovered\" stands for nothing: `dns64.prefixes` names no source", help),
-        );
-    }
 }
 
 fn finish_local(config: &mut Config, problems: &Problems, warnings: &mut Vec<String>) {

@@ -1,8 +1,7 @@
 //! Checks of `[[dns64.gateway]]` and `[dns64.health]`, and what the engine and the monitor get of them.
 
-use super::checks::check_discovered;
 use super::keys::{Dns64, Gateway};
-use super::prefix_entry::{PrefixEntry, is_same, prefixes};
+use super::prefix_entry::{PrefixEntry, check_discovered, is_same, prefixes};
 use super::report::{Fault, Problems};
 use engine::Span;
 use engine::dns64::gateways::{GatewayTable, Gateways, Spread, TablePrefix};

@@ -246,7 +246,7 @@ where
 
     #[test]
     fn each_bug_has_an_arm_with_all_of_its_changes() {
-        let text = "fn sum() -> u32 { 1 + 2 }\n";
+        let text = "fn sum() -> u8 { 1 + 2 }\n";
         let change =
             |old: &str, new: &str| Change { place: String::new(), old: old.to_owned(), new: new.to_owned() };
         let (one, two) = (change("1", "10"), change("2", "20"));
@@ -255,9 +255,9 @@ where
             (4, vec![(place(&one), &one), (place(&two), &two)]),
             (7, vec![(place(&two), &two)]),
         ]);
-        let bodies = BTreeMap::from([((16, 25), bugs)]);
+        let bodies = BTreeMap::from([((15, 24), bugs)]);
         let switched = with_switches(text, &bodies);
-        let expected = "fn sum() -> u32 { match crate::planted::number() {\n4 => { 10 + 20 }\n7 => { 1 + 20 }\n_ => { 1 + 2 }\n} }\n";
+        let expected = "fn sum() -> u8 { match crate::planted::number() {\n4 => { 10 + 20 }\n7 => { 1 + 20 }\n_ => { 1 + 2 }\n} }\n";
         assert_eq!(switched, expected);
     }
 }
