@@ -77,7 +77,7 @@ pub enum Place<'a> {
     Missing(Encloser, Wildcard<'a>),
 }
 
-/// What is known of a wildcard.
+/// Knowledge of a wildcard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wildcard<'a> {
     /// It exists with these types.

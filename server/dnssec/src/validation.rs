@@ -17,7 +17,7 @@ use crate::reason::{Bogus, Insecure};
 use crate::signature::{Proven, SignatureJob, Step, Timestamp, Verification};
 use wire::{MAX_NAME, Rcode, Record, Section, Type};
 
-/// What validation depends on besides the message.
+/// Surroundings of a validation besides the message.
 pub struct Context<'c, D, Z> {
     /// Digests.
     pub digests: &'c D,

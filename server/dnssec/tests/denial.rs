@@ -47,7 +47,7 @@ fn with<T>(
     judge(&denials, &mut Hashing { digests: &digests, iterations: 50, message, resolution })
 }
 
-/// What records are to prove.
+/// Statement that records are to prove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Claim {
     NoName,
@@ -531,7 +531,7 @@ fn with_non_terminals(zone: &BTreeMap<String, &str>) -> BTreeSet<String> {
     names
 }
 
-/// What a zone answers to a question (RFC 1034 section 4.3.2, RFC 4592): no name, the types at the name or at the wildcard, or nothing that
+/// Answer of a zone to a question (RFC 1034 section 4.3.2, RFC 4592): no name, the types at the name or at the wildcard, or nothing that
 /// this zone may say, as the name is below a delegation or a DNAME.
 fn truth<'z>(zone: &BTreeMap<String, &'z str>, asked: &str) -> Option<Result<&'z str, ()>> {
     let names = with_non_terminals(zone);

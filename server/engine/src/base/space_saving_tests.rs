@@ -45,7 +45,7 @@ impl Stream {
         self.table.count(KEY.hash_number(name as u128), 1, || name as u64);
     }
 
-    /// What the table has counted for each of the first names.
+    /// Counts of the table for each of the first names.
     fn counted(&self, names: usize) -> Vec<u64> {
         let mut counted = vec![0; names];
         for (count, &name) in self.table.iter().filter(|(_, name)| **name < names as u64) {

@@ -8,7 +8,7 @@ use gateways::Source;
 use pref64::Pref64;
 use std::net::IpAddr;
 
-/// What each source has told of.
+/// Prefixes that each source has told of.
 pub type Found = Vec<(Source, Vec<Pref64>)>;
 
 impl Dns64 {

@@ -26,7 +26,7 @@ enum Step {
     Mark(Receiver<Option<OwnReply>>),
     /// The question for the addresses.
     Addresses(Receiver<Option<OwnReply>>),
-    /// What was told; each worker says over the channel if the first question came back to it.
+    /// Prefixes that were told; each worker says over the channel if the first question came back to it.
     Compare(Told, Receiver<bool>, Vec<bool>),
 }
 

@@ -46,7 +46,7 @@ pub struct HandedPrefix {
     pub found: Option<HandedAnnouncement>,
 }
 
-/// What a process knows of a prefix from one announcer.
+/// Knowledge of a process about a prefix from one announcer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedAnnouncement {
     /// Address and interface of the router; none: the upstreams.
@@ -86,7 +86,7 @@ pub struct Prefixes {
     untried: Mutex<Vec<Untried>>,
 }
 
-/// What the lock protects.
+/// Data behind the lock.
 pub(super) struct State {
     pub(super) monitor: Monitor,
     pub(super) discovery: Discovery,
@@ -283,7 +283,7 @@ impl Prefixes {
         self.wake();
     }
 
-    /// What a successor has to know.
+    /// State that a successor has to know.
     pub fn handover(&self) -> Vec<HandedPrefix> {
         let state = self.lock();
         let found = state.discovery.announcements().map(|known| HandedPrefix {

@@ -19,7 +19,7 @@ use wire::{Rcode, Type};
 const FIRST: &str = "2001:db8:1::/96";
 const SECOND: &str = "2001:db8:2::/96";
 
-/// What the upstream answers to the question for `ipv4only.arpa`.
+/// Answer of the upstream to the question for `ipv4only.arpa`.
 #[derive(Clone, Debug)]
 enum Tells {
     /// These prefixes, for one second.
@@ -28,7 +28,7 @@ enum Tells {
     Nothing,
     /// SERVFAIL.
     Failure,
-    /// What the server at this address tells.
+    /// Words of the server at this address.
     Asks(SocketAddr),
 }
 
