@@ -344,12 +344,15 @@ fn is_own_ipv4only(world: &World, pending: &Pending, seen: &Seen, choices: &[Opt
 fn check_gateways(world: &mut World, pending: &Pending, seen: &Seen) -> Result<(), Fault> {
     let bits = pending.bits;
     let config = world.config().clone();
+    let is_ipv4only = world.ground_truth.name(pending.name).kind == Kind::Ipv4Only;
+    let has_rule = is_ipv4only || zone_of(pending.name) == 1;
     let has_synthesis = pending.rtype == AAAA
         && pending.generation + 1 == world.configs.len()
         && !(bits.dnssec_ok && bits.cd)
         && !(world.clients.is_v4(pending.client) && config.v6_only)
         && (!config.recursive_only || bits.rd)
-        && !(config.legacy.is_some() && zone_of(pending.name) == 1)
+        // Names with the prefix of the rule, alone or beside the general ones, may have it although its gateway is dead.
+        && !(config.legacy.is_some() && has_rule)
         && config.policy.is_empty();
     if config.gateways.is_none() || !has_synthesis {
         return Ok(());
