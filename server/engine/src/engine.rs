@@ -57,7 +57,7 @@ pub(crate) struct Resolver {
     pub(crate) key: HashKey,
     /// The entries of packet caches.
     pub(crate) packet_cache: PacketCacheSource,
-    /// What still needs DNS64, if that is counted.
+    /// Counts of what still needs DNS64, if it is counted.
     pub(crate) needs: Option<Box<Needs>>,
     /// Addresses of real AAAA records that are to be tried.
     pub(crate) untried: Untried,
@@ -205,7 +205,7 @@ impl Engine {
         prefixes.map(|of| of.prefix).zip(self.counters.prefixes).collect()
     }
 
-    /// What still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin anew.
+    /// Counts of what still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin anew.
     pub fn needs(&mut self, most: usize, resets: bool) -> Option<NeedsReport> {
         let needs = self.resolver.needs.as_deref_mut()?;
         let report = needs.report(most);

@@ -79,7 +79,7 @@ pub struct EmbeddingCounts {
     pub prefixes: u64,
 }
 
-/// What an answer without records lacks, although the addresses may be embedded.
+/// Lack of an answer without records, although the addresses may be embedded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// A gateway that lives.
@@ -92,7 +92,7 @@ pub enum Lack {
 const PACKED_BITS: u32 = 10;
 
 impl EmbeddingCounts {
-    /// What the answer lacks; none if it has records, or its addresses are left out for other reasons.
+    /// Lack of the answer; none if it has records, or its addresses are left out for other reasons.
     #[inline]
     pub fn lack(&self) -> Option<Lack> {
         match self {
