@@ -205,7 +205,8 @@ impl Engine {
         prefixes.map(|of| of.prefix).zip(self.counters.prefixes).collect()
     }
 
-    /// Counts of what still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin anew.
+    /// Counts of what still needs DNS64, with the `most` names that were counted most. None: it is not counted. `resets`: the counts begin
+    /// anew.
     pub fn needs(&mut self, most: usize, resets: bool) -> Option<NeedsReport> {
         let needs = self.resolver.needs.as_deref_mut()?;
         let report = needs.report(most);
