@@ -4,6 +4,7 @@
 //! datapath and the transport crate move the messages. Read [`serve`] first, then [`running_server`]; [`config`] stands alone.
 #![forbid(unsafe_code)]
 
+mod arithmetic;
 mod bind;
 mod cache_commands;
 mod certificate_files;

@@ -25,6 +25,7 @@ pub fn between(old: &Config, new: &Config) -> Vec<String> {
     };
     contents("local.hosts-file", old.local.hosts != new.local.hosts);
     contents("dns64.mappings-file", old.dns64.mappings != new.dns64.mappings);
+    contents("dnssec.trust-anchors", old.dnssec.anchors != new.dnssec.anchors);
     contents("filter.rpz", old.filter.policy != new.filter.policy);
     contents("tls.certificate", old.tls.server != new.tls.server);
     changes

@@ -5,6 +5,7 @@
 //! the worker runs on its engine between two batches; the result comes back over a channel. A worker that does not
 //! respond within `WORKER_TIMEOUT` is reported as such.
 
+use crate::arithmetic;
 use crate::config::{Config, Network, Overrides, of_interfaces};
 use crate::dnstap_output::DnstapOutput;
 use crate::file_limit::FileLimit;
@@ -19,6 +20,7 @@ use crate::traffic::{Sample, Traffic};
 use crate::upgrade::state::Upgrade;
 use crate::{policy_hits, policy_zones};
 use datapath::Shared;
+use datapath::remedy::with_remedy;
 use engine::limits::HOPS;
 use engine::message::cookie::Secret;
 use engine::upstream::Server;
@@ -389,6 +391,10 @@ fn configure(
                 return Err(format!("worker {worker} cannot take the new configuration: {full}; try again"));
             }
         }
+    }
+    if let Err(error) = workers.verify_signatures(new.signature_threads(), arithmetic::verify) {
+        free(settings);
+        return Err(format!("cannot start the threads for signatures: {}", with_remedy(&error)));
     }
     // Before the workers know the new upstreams, and open connections to them.
     workers.tls_upstreams().replace(new.upstream.tls_upstreams());

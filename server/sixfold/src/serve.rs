@@ -4,6 +4,7 @@
 //! The order matters. All sockets are bound first, so that every error is reported before the server takes its first
 //! query; then privileges are dropped; then the threads start; then the server says that it is ready.
 
+use crate::arithmetic;
 use crate::bind::{Bound, ControlSocket, usable};
 use crate::cli::Serve;
 use crate::config::{Config, Datapath, Format, Loaded, listens_for_more_than_local, load};
@@ -145,6 +146,9 @@ fn start_and_serve(
         prefixes.pause_probes();
     }
     settings.dns64 = prefixes.settings();
+    shared
+        .verify_signatures(config.signature_threads(), arithmetic::verify)
+        .map_err(|error| format!("cannot start the threads for signatures: {}", with_remedy(&error)))?;
     let threads = start_workers(workers, &config, &settings, &streams)?;
     let server = Arc::new(ServerHandle {
         workers: shared,

@@ -4,18 +4,20 @@
 use super::address::{Network, prefix_fault};
 use super::forwarder::{Forwarder, Forwarders};
 use super::key::has_any;
-use super::keys::{Config, Rule, Upstream};
+use super::keys::{Config, Rule, Upstream, Validation};
 use super::model::Datapath;
 use super::prefix_entry::{PrefixEntry, check_discovered};
 use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
 use super::{
-    Name, Overrides, gateway, hosts_file, limits, local, mappings_file, resolv_conf, rpz, tls, upstream_tls,
+    Name, Overrides, gateway, hosts_file, limits, local, mappings_file, resolv_conf, rpz, tls, trust_anchors,
+    upstream_tls,
     warnings,
 };
 use ::tls::anchors::{AnchorSource, Anchors};
 use engine::dns64::rules::RealAaaa;
 use engine::limits::UPSTREAMS;
+use engine::settings::Dnssec;
 use gateways::limits::SOURCES;
 use pref64::Pref64;
 use std::collections::{HashMap, HashSet};
@@ -68,6 +70,7 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     if let Some(file) = &config.dns64.mappings_file {
         config.dns64.mappings = mappings_file::read(file, &problems.place("dns64.mappings-file"), problems);
     }
+    finish_validation(config, problems);
     gateway::finish(&mut config.dns64, problems, &mut told);
     told.extend(warnings::of_dns64(&config.dns64, &empty));
     told.extend(warnings::of_prefixes(&config.dns64));
@@ -342,6 +345,30 @@ fn general_for_rules(list: &[PrefixEntry]) -> Vec<PrefixEntry> {
         }
     }
     general
+}
+
+/// Reads the trust anchors, and refuses a zone that is to be validated where nothing is.
+fn finish_validation(config: &mut Config, problems: &Problems) {
+    let validates = config.dns64.dnssec == Dnssec::Validate;
+    if validates {
+        let place = problems.place("dnssec.trust-anchors");
+        let Validation { trust_anchors, algorithms, .. } = &config.dnssec;
+        config.dnssec.anchors = trust_anchors::read(trust_anchors, *algorithms, &place, problems);
+    }
+    for (number, zone) in config.upstream.zones.iter().enumerate() {
+        if zone.is_validated && !validates {
+            let what = "this zone cannot be validated alone";
+            let help = "write dnssec = \"validate\" below [dns64], or delete the key here";
+            let key = format!("upstream.zone[{number}].dnssec");
+            problems.add(&problems.place(&key), Fault::new(what, help));
+        }
+    }
+    let unchecked = config.upstream.zones.iter().filter(|zone| !zone.is_validated).count();
+    if validates && unchecked + config.dnssec.negative.len() > limits::NEGATIVE_ANCHORS {
+        let what = format!("more than {} zones that are not validated", limits::NEGATIVE_ANCHORS);
+        let help = "name a common parent of zones that have the same forwarders, or validate some of them";
+        problems.add(&problems.place("dns64.dnssec"), Fault::new(what, help));
+    }
 }
 
 fn finish_local(config: &mut Config, problems: &Problems, warnings: &mut Vec<String>) {

@@ -1,7 +1,7 @@
 //! Conversion of the configuration into the settings of the engine.
 
 use super::forwarder::Forwarders;
-use super::keys::{Config, Dns64, Rule, Server, Upstream};
+use super::keys::{Config, Dns64, Rule, Server, Upstream, Validation};
 use super::prefix_entry::prefixes;
 use super::{Network, ddr, limits};
 use datapath::proxy_protocol::TrustedProxies;
@@ -10,7 +10,10 @@ use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
 use engine::needs::SharedNeeds;
-use engine::settings::{self, ClientNetworks, Networks, PrivateAddresses};
+use crate::arithmetic::DIGESTS;
+use engine::settings::{
+    self, ClientNetworks, Dnssec, Networks, PrivateAddresses, UncheckedZone, ValidationConfig,
+};
 use engine::{Capacity, Settings};
 use gateways::limits::ADVERTISED_TTL_SECS;
 use pref64::Pref64;
@@ -98,8 +101,40 @@ impl Config {
             client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
-            validation: None,
+            validation: self.validation().map(Arc::new),
             needs: self.statistics.needs.then(|| self.shared_needs()),
+        }
+    }
+
+    /// The settings of validation; none if nothing is validated.
+    fn validation(&self) -> Option<ValidationConfig> {
+        if self.dns64.dnssec != Dnssec::Validate {
+            return None;
+        }
+        let Validation { anchors, negative, algorithms, nsec3_iterations, permissive, .. } = &self.dnssec;
+        let negative = negative.iter().map(|anchor| UncheckedZone {
+            zone: anchor.zone.wire().into(),
+            // Serial numbers of seconds (RFC 4034 section 3.1.5).
+            until: anchor.until.map(|until| until.as_second() as u32),
+        });
+        let zones = self.upstream.zones.iter().filter(|zone| !zone.is_validated);
+        let private = zones.map(|zone| UncheckedZone { zone: zone.zone.wire().into(), until: None });
+        Some(ValidationConfig {
+            digests: DIGESTS,
+            anchors: anchors.clone(),
+            unchecked: negative.chain(private).collect(),
+            algorithms: *algorithms,
+            nsec3_iterations: *nsec3_iterations,
+            permissive: *permissive,
+        })
+    }
+
+    /// Threads that verify signatures; none if nothing is validated.
+    pub fn signature_threads(&self) -> usize {
+        let per_core = || std::thread::available_parallelism().map_or(1, usize::from);
+        match self.dns64.dnssec {
+            Dnssec::Validate => self.dnssec.threads.map_or_else(per_core, usize::from),
+            Dnssec::Trust | Dnssec::Off => 0,
         }
     }
 

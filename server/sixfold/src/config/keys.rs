@@ -16,17 +16,19 @@ use super::probe::PROBES;
 use super::record::{self, ConfiguredRecord};
 use super::values::{
     AllowedClients, CLIENTS, CacheSize, ForwarderList, MetricsAddress, PREFIXES, Ports, RULE_PREFIXES,
-    Secrets, Trust, User, Workers, anchors, any_network, ddr_name, doh_path, interface, ipv4_network,
+    Secrets, User, Workers, anchors, any_network, ddr_name, doh_path, interface, ipv4_network,
     ipv6_network, lookup, policy_zone, server_text, shown_anchors, shown_lookup, socket, source, suffix,
 };
+use super::trust_anchors::{self, AnchorsOfZones, NegativeAnchor};
 use super::{Name, dnstap, limits};
 use ::dnstap::Destination;
+use dnssec::Algorithms;
 use engine::dns64::gateways::{AllDown, Spread};
 use engine::dns64::rules::RealAaaa;
 use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
 use engine::settings::{
-    ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
+    ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport, TrustAnchor,
 };
 use gateways::Probe;
 use pref64::Pref64;
@@ -173,8 +175,9 @@ tables! {
             shape: "\"sequential\" | \"parallel\" | \"stagger DURATION\"",
             kind: "\"sequential\" or \"parallel\" or \"stagger 20ms\"", parse: lookup, show: shown_lookup,
         };
-        /// Use of the upstream's AD bit.
-        "dnssec" dnssec: Dnssec = Dnssec::Trust, Trust;
+        /// Validation (RFC 4035):
+        "dnssec" dnssec: Dnssec = Dnssec::Trust,
+            Words(&[("trust", Dnssec::Trust), ("validate", Dnssec::Validate), ("off", Dnssec::Off)]);
         /// Synthesize even if a client sets both DO and CD, and so validates itself.
         "break-dnssec" break_dnssec: bool = false, Boolean;
         /// No synthesis for queries without RD.
@@ -202,6 +205,34 @@ tables! {
             gateways: Vec<Gateway> = Vec::new();
             /// `[dns64.health]`.
             health: Health = Health::default();
+        }
+    }
+
+    /// `[dnssec]`, with `dns64.dnssec = "validate"`.
+    "dnssec" dnssec: Validation {
+        /// Trust anchors: `"root"` for the keys of the root, which are built in, or the path of a file with DS or DNSKEY records of any zones
+        /// (a regular file of at most 1 MiB).
+        "trust-anchors" trust_anchors: AnchorsOfZones = AnchorsOfZones::Root, Text {
+            shape: "\"root\" | file", kind: "\"root\" or the path of a file", parse: trust_anchors::source, show: trust_anchors::shown_source,
+        };
+        /// Zones whose signatures are not looked at (negative trust anchors, RFC 7646), each without an end, or with one:
+        /// `"broken.example until 2027-01-31T00:00:00Z"`.
+        "negative-trust-anchors" negative: Vec<NegativeAnchor> = Vec::new(), List {
+            most: Some((limits::NEGATIVE_ANCHORS, "zones", "name a common parent, or trust no anchor above them")),
+            ..List::of("names", "a domain name", trust_anchors::negative, trust_anchors::shown_negative)
+        };
+        /// Bogus data are answered without AD, and counted.
+        "permissive" permissive: bool = false, Boolean;
+        /// Algorithms that count as supported; zones that have no other are insecure:
+        "algorithms" algorithms: Algorithms = Algorithms::CURRENT,
+            Words(&[("current", Algorithms::CURRENT), ("all", Algorithms::ALL)]);
+        /// Iterations of NSEC3 above which proofs count as insecure (RFC 9276).
+        "nsec3-iterations" nsec3_iterations: u16 = 50, Number(0..=500);
+        /// Number of threads that verify signatures; or `"auto"` for one per core.
+        "threads" threads: Option<u16> = None, Workers, Upgrade;
+        with {
+            /// The trust anchors of the source.
+            anchors: Vec<TrustAnchor> = Vec::new();
         }
     }
 
@@ -375,6 +406,8 @@ repeated! {
         /// As in `[upstream]`: recursive resolvers, or authoritative servers of the zone if nothing below it is delegated, because a referral
         /// counts as a failure.
         "forwarders" forwarders: Forwarders = Forwarders { system: false, list: Vec::new() }, ForwarderList;
+        /// Validation of replies about the zone, with `dns64.dnssec = "validate"`:
+        "dnssec" is_validated: bool = false, Words(&[("off", false), ("validate", true)]);
     }
 }
 

@@ -48,6 +48,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod trust_anchors;
 mod units;
 mod upstream_tls;
 mod values;

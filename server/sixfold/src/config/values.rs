@@ -12,7 +12,7 @@ use super::table::Entry;
 use super::{Name, limits, units};
 use engine::local::server_names::SERVER_TEXT;
 use engine::message::cookie::{NotASecret, SECRETS, Secret};
-use engine::settings::{Dnssec, Lookup};
+use engine::settings::Lookup;
 use rustls::pki_types::ServerName;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -348,33 +348,6 @@ pub fn shown_lookup(lookup: &Lookup) -> String {
         Lookup::Sequential => "sequential".to_owned(),
         Lookup::Parallel => "parallel".to_owned(),
         Lookup::Stagger(span) => format!("stagger {}", units::show_duration(Duration::from_nanos(span.0))),
-    }
-}
-
-/// Trust in the AD bit of the upstream. The word for validation is known, and refused.
-pub struct Trust;
-
-const TRUST: [(&str, Option<Dnssec>); 3] =
-    [("trust", Some(Dnssec::Trust)), ("off", Some(Dnssec::Off)), ("validate", None)];
-
-impl Form<Dnssec> for Trust {
-    fn shape(&self) -> String {
-        "\"trust\" | \"off\"".to_owned()
-    }
-
-    fn read(&self, entry: Entry<'_>) -> Option<Dnssec> {
-        let (problems, place, path) = (entry.problems(), entry.place.clone(), entry.path.clone());
-        let chosen = entry.choice(&TRUST)?;
-        if chosen.is_none() {
-            let what = format!("`{path} = \"validate\"` is not supported yet");
-            let remedy = "write \"trust\" and forward to a resolver that validates, or write \"off\"";
-            problems.add(&place, Fault::new(what, remedy));
-        }
-        chosen
-    }
-
-    fn print(&self, value: &Dnssec) -> String {
-        Words(&TRUST).print(&Some(*value))
     }
 }
 

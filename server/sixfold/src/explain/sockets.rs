@@ -4,7 +4,8 @@
 use datapath::sources::SourceTable;
 use datapath::tls_upstreams::{TlsFault, TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
-use engine::{Client, Instant, Link, Outbox, Transport};
+use crate::arithmetic;
+use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
 use socket2::Socket;
 use std::collections::HashMap;
 use std::io;
@@ -34,6 +35,8 @@ type EventSender = Sender<(Link, LinkEvent)>;
 /// The open links.
 struct Sockets {
     links: HashMap<Link, (Transport, Sender<Vec<u8>>)>,
+    /// Outcomes of verifications, which are done at once: an explanation may take its time.
+    verified: Vec<(VerificationId, bool)>,
     /// The query that is being written.
     frame: [u8; engine::limits::UDP_SIZE],
     tasks: JoinSet<()>,
@@ -93,6 +96,11 @@ impl Outbox for Sockets {
     fn close(&mut self, link: Link) {
         self.links.remove(&link);
     }
+
+    fn verify(&mut self, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        self.verified.push((id, arithmetic::verify(signed)));
+        true
+    }
 }
 
 /// Runs an explainer to its end, at most for `timeout`.
@@ -104,11 +112,15 @@ pub async fn run(
 ) -> Explanation {
     let (events, mut received) = channel(QUEUE);
     let frame = [0; engine::limits::UDP_SIZE];
-    let mut sockets = Sockets { links: HashMap::new(), frame, tasks: JoinSet::new(), events, tls, sources };
+    let (links, verified) = (HashMap::new(), Vec::new());
+    let mut sockets = Sockets { links, verified, frame, tasks: JoinSet::new(), events, tls, sources };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
     explainer.begin(now(), &mut sockets);
     while !explainer.is_over() && start.elapsed() < timeout {
+        while let Some((id, is_valid)) = sockets.verified.pop() {
+            explainer.verified(now(), id, is_valid, &mut sockets);
+        }
         let next = explainer.expire(now(), &mut sockets);
         if explainer.is_over() {
             break;
