@@ -1,6 +1,8 @@
 //! Facts and findings as lines for people, and as one JSON object for scripts.
 
-use crate::facts::{Answer, Facts, Looked, Offer, Passage, Path, Resolver, Router, Wait, shown};
+use crate::facts::{
+    Answer, Facts, Looked, Offer, Passage, Path, Resolver, Router, ServerPrefix, Wait, shown,
+};
 use crate::finding::Finding;
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -38,9 +40,7 @@ pub fn json(facts: &Facts, findings: &[Finding]) -> Value {
             "routers": facts.routers.seen().map(|all| all.iter().map(router).collect::<Vec<_>>()),
             "dhcp": facts.offers.seen().map(|all| all.iter().map(offer).collect::<Vec<_>>()),
             "resolvers": facts.resolvers.iter().map(resolver).collect::<Vec<_>>(),
-            "server": facts.server.seen().map(|all| {
-                all.iter().map(|one| json!({ "prefix": one.prefix.to_string(), "down": one.is_down })).collect::<Vec<_>>()
-            }),
+            "server": facts.server.seen().map(|all| all.iter().map(server_prefix).collect::<Vec<_>>()),
             "paths": facts.paths.seen().map(|all| all.iter().map(path).collect::<Vec<_>>()),
         },
     })
@@ -97,6 +97,10 @@ fn resolver(resolver: &Resolver) -> Value {
         "prefixes": strings(&resolver.prefixes),
         "says_dns64": resolver.says_dns64,
     })
+}
+
+fn server_prefix(one: &ServerPrefix) -> Value {
+    json!({ "prefix": one.prefix.to_string(), "down": one.is_down })
 }
 
 fn path(path: &Path) -> Value {
@@ -216,7 +220,8 @@ fn path_line(path: &Path) -> String {
         Some(Passage::Lost) => "is lost".to_owned(),
     };
     format!(
-        "gateway of {} to {}: TCP {}; UDP {}; ICMP {}; a packet of 1280 bytes {}; one of the link's MTU {}; a fragment {}",
+        "gateway of {} to {}: TCP {}; UDP {}; ICMP {}; a packet of 1280 bytes {}; one of the link's MTU {}; a \
+         fragment {}",
         path.prefix,
         path.target,
         word(Some(path.tcp)),

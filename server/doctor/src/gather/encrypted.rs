@@ -1,5 +1,5 @@
-//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462): DNS over TLS with a question, DNS over HTTPS as far as the
-//! handshake. Certificates are not judged: which ones a client believes is the client's matter.
+//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462): DNS over TLS with a question, DNS over HTTPS as far as
+//! the handshake. Certificates are not judged: which ones a client believes is the client's matter.
 
 use super::question::{Bits, Question};
 use crate::facts::Encrypted;

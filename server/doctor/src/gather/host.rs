@@ -184,7 +184,7 @@ mod tests {
             host.ipv6.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["fd00::10", "2001:db8:c::10"]
         );
-        // RFC 7335 section 4: 192.0.0.0/29 is for CLAT. No default route: the bridge leads nowhere.
+        // RFC 7335: 192.0.0.0/29 is for CLAT. No default route: the bridge leads nowhere.
         assert_eq!((host.ipv4, host.clat), (Vec::new(), Some(Ipv4Addr::new(192, 0, 0, 2))));
         let (kernel, lan) = self::kernel(&["192.0.2.7"], &[3]);
         assert_eq!(kernel.host(&lan).ipv4, [Ipv4Addr::new(192, 0, 2, 7)]);

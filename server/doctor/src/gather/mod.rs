@@ -1,5 +1,5 @@
-//! Gathers the facts: by questions to the kernel, the routers, DHCP servers and resolvers, and by packets through the gateways. All waits have
-//! a limit, and so has the number of everything (`limits.rs`). What looks at one thing runs beside what looks at others.
+//! Gathers the facts: by questions to the kernel, the routers, DHCP servers and resolvers, and by packets through the gateways. All waits
+//! have a limit, and so has the number of everything (`limits.rs`). What looks at one thing runs beside what looks at others.
 //!
 //! Nothing goes beyond the link but questions to the resolvers, and packets to the target that the plan names.
 

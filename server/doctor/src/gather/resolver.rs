@@ -16,7 +16,7 @@ const RESOLVER_ARPA: &[u8] = b"\x08resolver\x04arpa\x00";
 /// Name with the encrypted transports of a resolver (RFC 9462 section 4).
 const DNS_RESOLVER_ARPA: &[u8] = b"\x04_dns\x08resolver\x04arpa\x00";
 
-/// The key of RESINFO that says that the resolver does DNS64, as a character-string (RFC 9606 section 5).
+/// The key of RESINFO that says that the resolver does DNS64, as a character-string (RFC 9606, draft-fobser-resinfo-dns64).
 const DNS64_KEY: &[u8] = b"\x05dns64";
 
 /// A name whose signatures do not validate, kept for such tests.

@@ -106,14 +106,17 @@ fn part(path: &Path) -> Vec<Finding> {
     }
     if path.link_mtu.seen() == Some(&Passage::Lost) {
         let what = format!("large packets vanish through {prefix}, without an ICMP error");
-        let cause = "a link on the way has a smaller MTU, and the error Packet Too Big does not come back (RFC 8201 section 1)";
-        let remedy = "let ICMPv6 type 2 and ICMPv4 type 3 code 4 pass, or announce the smaller MTU in the router advertisements";
+        let cause = "a link on the way has a smaller MTU, and the error Packet Too Big does not come back (RFC \
+                     8201 section 1)";
+        let remedy = "let ICMPv6 type 2 and ICMPv4 type 3 code 4 pass, or announce the smaller MTU in the \
+                      router advertisements";
         find(Code::BlackHole, what, cause, remedy);
     }
     if path.udp.has_passed() && path.fragments.seen().is_some_and(|passage| !passage.has_passed()) {
         let what = format!("fragments vanish through {prefix}, although whole datagrams pass");
         let cause = "a filter drops them, or the translator does not take them (RFC 6146 section 3.4)";
-        let remedy = "let fragments pass: a rule for ports must not drop those without a port; look at the translator's setting for them";
+        let remedy = "let fragments pass: a rule for ports must not drop those without a port; look at the \
+                      translator's setting for them";
         find(Code::Fragments, what, cause, remedy);
     }
     findings

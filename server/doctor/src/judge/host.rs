@@ -60,7 +60,8 @@ pub fn mtu(facts: &Facts) -> Vec<Finding> {
                 code: Code::MtuTooLarge,
                 what,
                 cause: format!("the link takes {own}, so other hosts may send packets that this one never gets"),
-                remedy: "announce the smallest MTU of all devices on the link, or raise that of the interface".to_owned(),
+                remedy: "announce the smallest MTU of all devices on the link, or raise that of the \
+                         interface".to_owned(),
             },
         });
     }
@@ -88,8 +89,8 @@ pub fn address(facts: &Facts) -> Option<Finding> {
         what: format!("{interface} has no global or unique local IPv6 address"),
         cause,
         remedy: format!(
-            "let the router advertise a prefix with the autonomous flag, and see net.ipv6.conf.{interface}.accept_ra and \
-             .disable_ipv6"
+            "let the router advertise a prefix with the autonomous flag, and see \
+             net.ipv6.conf.{interface}.accept_ra and .disable_ipv6"
         ),
     })
 }

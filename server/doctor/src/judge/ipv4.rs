@@ -39,7 +39,8 @@ fn malformed(offer: &Offer) -> Option<Finding> {
         code: Code::Option108Malformed,
         what: format!("the DHCP server {} sends option 108 with a value that clients ignore", offer.server),
         cause: format!("it has {octets} bytes instead of 4 (RFC 8925 section 3.1)"),
-        remedy: "write the number of seconds as a 32-bit integer (dnsmasq: option:ipv6-only or 108,0i; Kea: v6-only-preferred)"
+        remedy: "write the number of seconds as a 32-bit integer (dnsmasq: option:ipv6-only or 108,0i; Kea: \
+                 v6-only-preferred)"
             .to_owned(),
     })
 }
@@ -47,9 +48,16 @@ fn malformed(offer: &Offer) -> Option<Finding> {
 fn without_nat64(offer: &Offer) -> Finding {
     Finding {
         code: Code::Option108WithoutNat64,
-        what: format!("the DHCP server {} offers option 108, but nothing here tells of a NAT64", offer.server),
-        cause: "hosts that know the option give up IPv4 (RFC 8925), and then reach no IPv4-only server".to_owned(),
-        remedy: "set up NAT64, and announce its prefix by PREF64 and DNS64, or take the option out of the DHCP server".to_owned(),
+        what: format!(
+            "the DHCP server {} offers option 108, but nothing here tells of a NAT64",
+            offer.server
+        ),
+        cause: "hosts that know the option give up IPv4 (RFC 8925), and then reach no IPv4-only server"
+            .to_owned(),
+        remedy:
+            "set up NAT64, and announce its prefix by PREF64 and DNS64, or take the option out of the DHCP \
+                 server"
+                .to_owned(),
     }
 }
 

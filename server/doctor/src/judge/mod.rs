@@ -1,5 +1,5 @@
-//! From facts to findings. A finding is the first cause: what follows from it is no finding of its own. So the order matters: the host, then
-//! its resolvers, then the prefixes that everybody tells, then option 108, and at last the gateways.
+//! From facts to findings. A finding is the first cause: what follows from it is no finding of its own. So the order matters: the host,
+//! then its resolvers, then the prefixes that everybody tells, then option 108, and at last the gateways.
 
 mod gateway;
 mod host;

@@ -67,9 +67,16 @@ impl Judged {
         }
         self.findings.push(Finding {
             code: Code::ServerPrefix,
-            what: format!("the resolvers use {}, but the server on this host {}", listed(&strange), listed(&own)),
+            what: format!(
+                "the resolvers use {}, but the server on this host {}",
+                listed(&strange),
+                listed(&own)
+            ),
             cause: "this host, or the network, asks another server than the one that runs here".to_owned(),
-            remedy: "look at the addresses in /etc/resolv.conf and in `server.listen`, and at what else listens on port 53".to_owned(),
+            remedy:
+                "look at the addresses in /etc/resolv.conf and in `server.listen`, and at what else listens \
+                     on port 53"
+                    .to_owned(),
         });
         self.blamed.extend(strange);
     }

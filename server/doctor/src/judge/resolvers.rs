@@ -41,8 +41,10 @@ fn none(facts: &Facts) -> Finding {
         code: Code::NoResolver,
         what: "this host knows no resolver".to_owned(),
         cause,
-        remedy: "let the routers announce one (RDNSS, RFC 8106) and a program take it over, or write it into /etc/resolv.conf"
-            .to_owned(),
+        remedy:
+            "let the routers announce one (RDNSS, RFC 8106) and a program take it over, or write it into \
+                 /etc/resolv.conf"
+                .to_owned(),
     }
 }
 
@@ -172,8 +174,10 @@ fn encrypted(resolver: &Resolver) -> Vec<Finding> {
                 one.address
             ),
             cause: why.clone(),
-            remedy: "let the server listen there with a valid certificate and filters pass it, or withdraw the offer (DDR, DNR)"
-                .to_owned(),
+            remedy:
+                "let the server listen there with a valid certificate and filters pass it, or withdraw the \
+                     offer (DDR, DNR)"
+                    .to_owned(),
         })
         .collect()
 }
@@ -188,9 +192,14 @@ fn answers(resolver: &Resolver) -> Vec<Finding> {
     if resolver.says_dns64 && !resolver.does_dns64() && resolver.synthesized.is_some() {
         findings.push(Finding {
             code: Code::ResolverInfo,
-            what: format!("the resolver {address} says that it does DNS64 (RESINFO), but ipv4only.arpa has no AAAA records there"),
+            what: format!(
+                "the resolver {address} says that it does DNS64 (RESINFO), but ipv4only.arpa has no \
+                           AAAA records there"
+            ),
             cause: "it has no prefix now, or another server answers one of the two questions".to_owned(),
-            remedy: "look at the server's prefixes (sixfold ctl prefixes), and ask all servers behind the address".to_owned(),
+            remedy: "look at the server's prefixes (sixfold ctl prefixes), and ask all servers behind the \
+                     address"
+                .to_owned(),
         });
     }
     if resolver.does_dns64() {
@@ -231,10 +240,16 @@ fn ipv4only_arpa(resolver: &Resolver) -> Option<Finding> {
     };
     Some(Finding {
         code: Code::Ipv4OnlyArpa,
-        what: format!("the resolver {} answers falsely for ipv4only.arpa, so hosts learn a wrong prefix or none", shown(resolver.address)),
+        what: format!(
+            "the resolver {} answers falsely for ipv4only.arpa, so hosts learn a wrong prefix or \
+                       none",
+            shown(resolver.address)
+        ),
         cause,
-        remedy: "take rules, blocklists and local records for ipv4only.arpa away, in the server and in those that it forwards to"
-            .to_owned(),
+        remedy:
+            "take rules, blocklists and local records for ipv4only.arpa away, in the server and in those \
+                 that it forwards to"
+                .to_owned(),
     })
 }
 
