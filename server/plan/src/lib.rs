@@ -55,6 +55,10 @@ pub fn plan(input: &Input, choice: &Choice) -> Result<Vec<PlannedFile>, Vec<Cont
     }
     let agreed = Agreed::of(input);
     let mut files = write::all(input, &agreed);
+    let unwritten = choice.parts.iter().find(|&&part| files.iter().all(|file| file.part != Some(part)));
+    if let Some(part) = unwritten {
+        return Err(vec![part.without_file()]);
+    }
     files.retain(|file| file.part.is_some_and(|part| choice.has(part)));
     let page = write::page::file(input, &agreed, &files);
     files.push(page);

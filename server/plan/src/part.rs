@@ -63,6 +63,14 @@ impl Part {
         }
     }
 
+    /// The contradiction that the part was chosen, and the network has no file for it.
+    pub fn without_file(self) -> Contradiction {
+        let what = format!("`--for` names {}, and this network needs no file for it", self.name());
+        let remedy = "leave it out; the packet filter and the settings of the kernel need an interface with role = \
+                      \"uplink\"";
+        Contradiction { what, place: None, remedy: remedy.to_owned() }
+    }
+
     fn advertiser(self) -> Option<Advertiser> {
         match self {
             Part::Radvd => Some(Advertiser::Radvd),

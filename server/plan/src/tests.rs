@@ -339,7 +339,26 @@ fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() 
     let files = plan(&home(), &choice(&[Part::Bird, Part::Dnsmasq])).unwrap();
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["etc/bird/bird.conf", "etc/dnsmasq.d/sixfold.conf", "README.md"]);
+    assert!(
+        files[2].text.contains("    apt install dnsmasq bird2\n    cp -r etc/. /etc/\n"),
+        "{}",
+        files[2].text
+    );
+    assert!(
+        !files[2].text.contains("sysctl") && !files[2].text.contains("sixfold-filter"),
+        "{}",
+        files[2].text
+    );
     let two = plan(&home(), &choice(&[Part::Bird, Part::Radvd])).unwrap_err();
+    let no_router = changed(|input| {
+        (input.network.gateway, input.network.gateway_address) = (Gateway::Elsewhere, None);
+        input.network.interfaces.remove(0);
+    });
+    let none = plan(&no_router, &choice(&[Part::Radvd, Part::Nftables])).unwrap_err();
+    assert!(
+        none.len() == 1 && none[0].what.contains("names nftables, and this network needs no file"),
+        "{none:?}"
+    );
     assert!(two.len() == 1 && two[0].place.is_none() && two[0].what.contains("bird and radvd"), "{two:?}");
 }
 

@@ -43,8 +43,11 @@ pub fn all(input: &Input, agreed: &Agreed) -> Vec<PlannedFile> {
         Gateway::Tayga => files.push(tayga::file(input, agreed)),
         Gateway::Elsewhere | Gateway::None => {}
     }
-    files.push(nftables::file(input, agreed));
-    files.push(sysctl::file(input, agreed));
+    // Without an interface towards the Internet this machine is no router, and forwards nothing.
+    if !agreed.uplinks.is_empty() {
+        files.push(nftables::file(input, agreed));
+        files.push(sysctl::file(input, agreed));
+    }
     files.extend(units::files(input, agreed));
     files
 }

@@ -57,7 +57,8 @@ fn section(text: &mut String, input: &Input, agreed: &Agreed, link: &Link) {
             "\tlist dnr '{} {} {addresses} {}'",
             resolver.priority,
             resolver.name,
-            resolver.words()
+            // A quotation mark in the path of DNS over HTTPS, as in a shell.
+            resolver.words().replace('\'', "'\\''")
         );
     }
 }

@@ -4,10 +4,13 @@ use super::{joined, networkd, odhcpd, radvd};
 use crate::PlannedFile;
 use crate::agreed::Agreed;
 use crate::header::header;
-use crate::input::{Advertiser, Dhcpv4, Gateway, Input};
+use crate::input::{Advertiser, Input};
 use crate::part::Part;
 use std::fmt::Write;
 use std::net::Ipv6Addr;
+
+/// The unit of the packet filter, which is a file of the plan.
+const FILTER: &str = "sixfold-filter";
 
 /// Path of the page.
 const PATH: &str = "README.md";
@@ -22,7 +25,7 @@ pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFil
         let _ = write!(text, "\n`{}`: {}\n", file.path, file.explanation);
     }
     not_said(&mut text, input);
-    steps(&mut text, input, agreed, files);
+    steps(&mut text, agreed, files);
     let explanation = "This page.";
     PlannedFile { part: None, path: PATH.to_owned(), text, explanation: explanation.to_owned() }
 }
@@ -80,26 +83,31 @@ fn not_said(text: &mut String, input: &Input) {
     let _ = write!(text, "\n## Not in the files\n\n{note}\n");
 }
 
-fn steps(text: &mut String, input: &Input, agreed: &Agreed, files: &[PlannedFile]) {
+fn steps(text: &mut String, agreed: &Agreed, files: &[PlannedFile]) {
     let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
     text.push_str(
-        "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that \
-                   are there now are replaced: look at them first.\n\n",
+        "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that are there \
+         now are replaced: \
+         look at them first.\n\n",
     );
-    let (packages, services) = programs(input);
+    let (packages, services) = programs(files);
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "    apt install nftables {}", packages.join(" ").trim_end());
-    text.push_str("    cp -r etc/. /etc/\n");
+    if !packages.is_empty() {
+        let _ = writeln!(text, "    apt install {}", packages.join(" "));
+    }
+    if files.iter().any(|file| file.path.starts_with("etc/")) {
+        text.push_str("    cp -r etc/. /etc/\n    systemctl daemon-reload\n");
+    }
     if is_written(Part::Sysctl) {
         text.push_str("    sysctl --system\n");
     }
-    text.push_str("    systemctl daemon-reload\n");
     if is_written(Part::Networkd) {
         text.push_str("    networkctl reload\n");
     }
-    let filter = if is_written(Part::Nftables) && is_written(Part::Units) { "sixfold-filter " } else { "" };
-    let _ = writeln!(text, "    systemctl enable {filter}sixfold {}", services.join(" "));
-    let _ = writeln!(text, "    systemctl restart {filter}sixfold {}", services.join(" "));
+    if !services.is_empty() {
+        let services = format!("sixfold {}", services.join(" "));
+        let _ = writeln!(text, "    systemctl enable {services}\n    systemctl restart {services}");
+    }
     if is_written(Part::Odhcpd) {
         text.push_str(
             "\nThe folder `openwrt` is for the OpenWrt router: its file says what to do with it.\n",
@@ -115,22 +123,21 @@ fn steps(text: &mut String, input: &Input, agreed: &Agreed, files: &[PlannedFile
     }
 }
 
-/// Packages and services of the programs, in the order of their start.
-fn programs(input: &Input) -> (Vec<&'static str>, Vec<&'static str>) {
-    let gateway = match input.network.gateway {
-        Gateway::Jool => Some(("jool-dkms jool-tools", "jool")),
-        Gateway::Tayga => Some(("tayga", "tayga")),
-        Gateway::Elsewhere | Gateway::None => None,
-    };
-    let dhcpv4 = match input.network.dhcpv4 {
-        Dhcpv4::Kea => Some(("kea-dhcp4-server", "kea-dhcp4-server")),
-        Dhcpv4::Dnsmasq => Some(("dnsmasq", "dnsmasq")),
-        Dhcpv4::None => None,
-    };
-    let advertiser = match input.network.advertiser {
-        Advertiser::Radvd => Some(("radvd", "radvd")),
-        Advertiser::Bird => Some(("bird2", "bird")),
-        Advertiser::Networkd | Advertiser::Odhcpd | Advertiser::Elsewhere | Advertiser::None => None,
-    };
-    gateway.into_iter().chain(dhcpv4).chain(advertiser).unzip()
+/// Packages and services of the programs with a file, in the order of their start.
+fn programs(files: &[PlannedFile]) -> (Vec<&'static str>, Vec<&'static str>) {
+    const PROGRAMS: [(Part, &str, &str); 7] = [
+        (Part::Nftables, "nftables", FILTER),
+        (Part::Jool, "jool-dkms jool-tools", "jool"),
+        (Part::Tayga, "tayga", "tayga"),
+        (Part::Kea, "kea-dhcp4-server", "kea-dhcp4-server"),
+        (Part::Dnsmasq, "dnsmasq", "dnsmasq"),
+        (Part::Radvd, "radvd", "radvd"),
+        (Part::Bird, "bird2", "bird"),
+    ];
+    let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
+    let written = PROGRAMS.into_iter().filter(|(part, ..)| is_written(*part));
+    let (packages, mut services): (Vec<_>, Vec<_>) =
+        written.map(|(_, package, service)| (package, service)).unzip();
+    services.retain(|&service| service != FILTER || is_written(Part::Units));
+    (packages, services)
 }

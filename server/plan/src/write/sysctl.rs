@@ -12,12 +12,9 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
     if input.network.is_gateway() || agreed.links.iter().any(|link| link.ipv4.is_some()) {
         text.push_str("net/ipv4/ip_forward = 1\n");
     }
-    if !agreed.uplinks.is_empty() {
-        text.push_str(
-            "# A router ignores router advertisements, unless told otherwise: its own default route may \
-                       come from one.\n",
-        );
-    }
+    text.push_str(
+        "# A router ignores router advertisements, unless told otherwise: its own default route may come from one.\n",
+    );
     for uplink in &agreed.uplinks {
         // Writing to a string cannot fail. Slashes, because names of VLAN interfaces have dots.
         let _ = writeln!(text, "net/ipv6/conf/{uplink}/accept_ra = 2");

@@ -9,7 +9,10 @@ use crate::part::Part;
 
 /// The files.
 pub fn files(input: &Input, agreed: &Agreed) -> Vec<PlannedFile> {
-    let mut files = vec![filter(input)];
+    let mut files = Vec::new();
+    if !agreed.uplinks.is_empty() {
+        files.push(filter(input));
+    }
     if input.network.gateway == Gateway::Tayga {
         files.push(tayga(input, agreed));
     }
