@@ -62,8 +62,8 @@ fn other_anchors_begin_anew_and_revoked_keys_stay_revoked() {
     assert_eq!(
         third.warnings,
         [
-            "an anchor of example. is no longer configured from which the keys in the state file were learned; the zone \
-          begins anew with the configured anchors, and revoked keys stay revoked"
+            "an anchor of example. is no longer configured from which the keys in the state file were learned; the \
+          zone begins anew with the configured anchors, and revoked keys stay revoked"
         ]
     );
 }
