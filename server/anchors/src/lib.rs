@@ -24,7 +24,7 @@ pub use anchor::{Data, TrustAnchor};
 pub use file::{AnchorFile, AnchorFileError};
 pub use key::{Key, Moment, Pending, State, Steady};
 pub use negative::{Negative, NegativeAnchors, NegativeError};
-pub use saved::{Saved, SavedError, SavedZone};
+pub use saved::{RevokedKey, Saved, SavedError, SavedZone};
 pub use state_file::{Disk, Files, Loaded, SaveError, StateFile};
 pub use trust_point::{Event, EventKind, Observed, Outcome, Signed, TrustPoint};
 pub use trust_points::{Start, TrustPoints};

@@ -56,6 +56,15 @@ pub struct Saved {
     pub zones: Vec<SavedZone>,
 }
 
+/// Key that was revoked.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RevokedKey {
+    /// Zone: a wire name in lower case.
+    pub zone: Box<[u8]>,
+    /// RDATA of its DNSKEY record, without the REVOKE bit.
+    pub rdata: Box<[u8]>,
+}
+
 /// Reason why a text is no state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SavedError {
@@ -107,12 +116,15 @@ impl Saved {
         }
     }
 
-    /// Revoked keys in the undamaged lines of a text: zones, and RDATA without the REVOKE bit.
-    pub fn revoked(text: &[u8]) -> Vec<(Box<[u8]>, Box<[u8]>)> {
+    /// Revoked keys in the undamaged lines of a text.
+    pub fn revoked(text: &[u8]) -> Vec<RevokedKey> {
         let lines = text.split(|octet| *octet == b'\n').filter_map(|line| {
             let line = checked(line).ok()?.strip_prefix("key ")?;
             let (zone, words) = zone_and_words(line).ok()?;
-            key(words).ok().filter(|key| key.state.is_revoked()).map(|key| (zone, key.rdata))
+            key(words)
+                .ok()
+                .filter(|key| key.state.is_revoked())
+                .map(|key| RevokedKey { zone, rdata: key.rdata })
         });
         lines.collect()
     }

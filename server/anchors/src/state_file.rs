@@ -4,7 +4,7 @@
 //! If the new one was complete but not renamed, it is found at the next start, and renamed first of all: writing would destroy it.
 
 use crate::limits::FILE;
-use crate::saved::{Saved, SavedError, SavedZone};
+use crate::saved::{RevokedKey, Saved, SavedError, SavedZone};
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -78,8 +78,8 @@ pub enum Loaded {
     Damaged {
         /// The file, what is wrong with it, and what to do.
         message: String,
-        /// Keys that were revoked, by the lines that are not damaged: zones, and RDATA without the REVOKE bit.
-        revoked: Vec<(Box<[u8]>, Box<[u8]>)>,
+        /// Keys that were revoked, by the lines that are not damaged.
+        revoked: Vec<RevokedKey>,
     },
 }
 

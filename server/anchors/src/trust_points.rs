@@ -4,7 +4,7 @@ use crate::anchor::{Data, TrustAnchor};
 use crate::key::{Key, Moment, State};
 use crate::limits::KEYS;
 use crate::name::to_text;
-use crate::saved::{Saved, SavedZone};
+use crate::saved::{RevokedKey, Saved, SavedZone};
 use crate::state_file::{Files, Loaded, SaveError, StateFile};
 use crate::trust_point::TrustPoint;
 use dnssec::Digests;
@@ -91,9 +91,9 @@ fn changed(zone: &[u8]) -> String {
 }
 
 /// Zones of which only revoked keys are known.
-fn with_revoked(revoked: Vec<(Box<[u8]>, Box<[u8]>)>, now: Moment) -> Vec<SavedZone> {
+fn with_revoked(revoked: Vec<RevokedKey>, now: Moment) -> Vec<SavedZone> {
     let mut zones: Vec<SavedZone> = Vec::new();
-    for (name, rdata) in revoked {
+    for RevokedKey { zone: name, rdata } in revoked {
         let place = zones.iter().position(|zone| zone.zone == name).unwrap_or_else(|| {
             zones.push(SavedZone::new(&name));
             zones.len() - 1

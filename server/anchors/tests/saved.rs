@@ -1,7 +1,7 @@
 //! The text of the state, whole and damaged.
 
 use crate::support::{DAY, START, ZONE, dnskey, ds, key};
-use sixfold_anchors::{Key, Pending, Saved, SavedZone, State, Steady};
+use sixfold_anchors::{Key, Pending, RevokedKey, Saved, SavedZone, State, Steady};
 
 fn known(id: u32, number: u32, state: State) -> Key {
     Key { id, rdata: key(number).into(), state, since: START, held: 5, pending: None }
@@ -97,7 +97,7 @@ fn lines_that_are_lost_moved_or_doubled_are_noticed() {
 #[test]
 fn a_damaged_text_still_tells_which_keys_were_revoked() {
     let text = text();
-    let expected = [1, 4].map(|number| (ZONE.into(), key(number).into()));
+    let expected = [1, 4].map(|number| RevokedKey { zone: ZONE.into(), rdata: key(number).into() });
     assert_eq!(Saved::revoked(text.as_bytes()), expected);
     // Without everything but the lines of keys, one of which is damaged.
     let damaged = text.lines().filter(|line| line.starts_with("key ")).collect::<Vec<_>>().join("\n");

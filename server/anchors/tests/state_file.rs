@@ -3,7 +3,7 @@
 use crate::support::{CrashDisk, START, ZONE, dnskey, key};
 use kit::Folder;
 use kit::Random;
-use sixfold_anchors::{Disk, Key, Loaded, Saved, SavedZone, State, StateFile};
+use sixfold_anchors::{Disk, Key, Loaded, RevokedKey, Saved, SavedZone, State, StateFile};
 use std::path::Path;
 
 const PATH: &str = "/state/root.key";
@@ -102,7 +102,7 @@ fn a_damaged_file_is_told_and_what_it_says_of_revoked_keys_counts() {
     let end = text.windows(4).position(|window| window == b"\nend").unwrap();
     text.truncate(end);
     let Ok(Loaded::Damaged { message, revoked }) = saving.load() else { panic!() };
-    assert_eq!(revoked, [(ZONE.into(), key(7).into())]);
+    assert_eq!(revoked, [RevokedKey { zone: ZONE.into(), rdata: key(7).into() }]);
     assert_eq!(
         message,
         "the state of the trust anchors cannot be used: /state/root.key: the last line is missing; the \

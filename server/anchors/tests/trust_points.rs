@@ -8,7 +8,7 @@ use std::path::Path;
 /// Key 1 was configured and is revoked, key 2 was accepted, key 3 waits.
 fn learned(configured: &TrustAnchor) -> StateFile<CrashDisk> {
     let mut file = StateFile::new(Path::new("/root.key"), CrashDisk::default());
-    let mut points = start(&[configured.clone()], Loaded::None).points;
+    let mut points = start(std::slice::from_ref(configured), Loaded::None).points;
     let point = points.get(ZONE).unwrap();
     let mut observe = |day: u64, set: &[(u32, u16, bool)]| {
         let rdata: Vec<_> =
@@ -37,7 +37,7 @@ fn states(start: &Start) -> Vec<(u32, State)> {
 fn what_was_learned_counts_under_the_same_anchors_and_under_more() {
     for own in [anchor(dnskey(&key(1))), anchor(ds(&key(1), 2))] {
         let loaded = learned(&own).load().unwrap();
-        let same = start(&[own.clone()], loaded.clone());
+        let same = start(std::slice::from_ref(&own), loaded.clone());
         let expected = [(1, State::Revoked), (2, State::Valid), (3, State::AddPend)];
         assert_eq!((states(&same), same.warnings.len()), (expected.to_vec(), 0));
         assert_eq!(same.points.anchors(), [anchor(dnskey(&key(2)))]);
@@ -62,8 +62,8 @@ fn other_anchors_begin_anew_and_revoked_keys_stay_revoked() {
     assert_eq!(
         third.warnings,
         [
-            "an anchor of example. is no longer configured from which the keys in the state file were learned; the zone \
-          begins anew with the configured anchors, and revoked keys stay revoked"
+            "an anchor of example. is no longer configured from which the keys in the state file were learned; the \
+          zone begins anew with the configured anchors, and revoked keys stay revoked"
         ]
     );
 }
