@@ -376,8 +376,9 @@ impl World {
         if self.deadline.is_some_and(|deadline| deadline <= self.now) {
             self.report_violation("I1", "a deadline that never passes".to_owned());
         }
-        // A question may also find all connections to an upstream taken: with one that limits them, there are few.
-        if core::mem::take(&mut self.outbox.open_failed) || self.outbox.has_all_streams() {
+        // A question may also find all links taken, or all connections to an upstream that limits them.
+        let none_is_left = self.outbox.has_all_links() || self.outbox.has_all_streams();
+        if core::mem::take(&mut self.outbox.open_failed) || none_is_left {
             self.timeline.record_trouble(None, self.now);
         }
         for fault in core::mem::take(&mut self.outbox.faults) {
