@@ -69,6 +69,7 @@ pub use keys::{
     Filter, Gateway, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
 };
 pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
+pub use mappings_file::parse as mappings_text;
 pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
 pub use name::Name;
 pub use overrides::Overrides;
