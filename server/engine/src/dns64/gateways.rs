@@ -214,9 +214,13 @@ impl Gateways {
         &self.states
     }
 
-    /// State of the prefix with this number.
+    /// State of the prefix with this number. Networks leave a prefix one by one only where each has a prefix of its own: the spread may have
+    /// changed since the drain began.
     fn state(&self, number: usize) -> PrefixState {
-        self.states.get(number).copied().unwrap_or_default()
+        match self.states.get(number).copied().unwrap_or_default() {
+            PrefixState::Leaving(_) if self.table.spread != Spread::Client => PrefixState::Draining,
+            state => state,
+        }
     }
 
     fn candidate(&self, number: usize) -> Candidate {
