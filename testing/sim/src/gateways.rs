@@ -311,6 +311,10 @@ impl Gateways {
     /// A description: a prefix whose gateway has been dead for too long, or another one than the client network must have.
     pub fn check(&mut self, config: &Config, seen: &Seen, client: IpAddr, awake: u64) -> Result<(), String> {
         let Some(settings) = &config.gateways else { return Ok(()) };
+        // A mapped address may be under a prefix, whatever state that has.
+        if seen.v6.iter().any(|record| config.mappings.to_v4(record.2).is_some()) {
+            return Ok(());
+        }
         // An address under two prefixes does not show its own.
         let of = |address: &[u8; 16]| {
             let mut under = config.prefixes.iter().filter(|prefix| is_synthesized(prefix, address));

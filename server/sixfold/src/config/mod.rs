@@ -71,6 +71,7 @@ pub use keys::{
     Upstream, Zone,
 };
 pub use load::{Failure, Loaded, Located, control_socket, load, load_again, load_with_places, parse};
+pub use mappings_file::parse as mappings_text;
 pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
 pub use name::Name;
 pub use overrides::Overrides;
