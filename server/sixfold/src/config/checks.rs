@@ -11,8 +11,7 @@ use super::query_source::{RESERVED_PORTS, reserved_ports};
 use super::report::{Fault, Item, Place, Problems};
 use super::{
     Name, Overrides, gateway, hosts_file, limits, local, mappings_file, resolv_conf, rpz, tls, trust_anchors,
-    upstream_tls,
-    warnings,
+    upstream_tls, warnings,
 };
 use ::tls::anchors::{AnchorSource, Anchors};
 use engine::dns64::rules::RealAaaa;
@@ -70,7 +69,7 @@ pub fn finish(config: &mut Config, resolv_conf: &Path, problems: &Problems) -> V
     if let Some(file) = &config.dns64.mappings_file {
         config.dns64.mappings = mappings_file::read(file, &problems.place("dns64.mappings-file"), problems);
     }
-    finish_validation(config, problems);
+    finish_validation(config, problems, &mut told);
     gateway::finish(&mut config.dns64, problems, &mut told);
     told.extend(warnings::of_dns64(&config.dns64, &empty));
     told.extend(warnings::of_prefixes(&config.dns64));
@@ -348,12 +347,12 @@ fn general_for_rules(list: &[PrefixEntry]) -> Vec<PrefixEntry> {
 }
 
 /// Reads the trust anchors, and refuses a zone that is to be validated where nothing is.
-fn finish_validation(config: &mut Config, problems: &Problems) {
+fn finish_validation(config: &mut Config, problems: &Problems, told: &mut Vec<String>) {
     let validates = config.dns64.dnssec == Dnssec::Validate;
     if validates {
         let place = problems.place("dnssec.trust-anchors");
         let Validation { trust_anchors, algorithms, .. } = &config.dnssec;
-        config.dnssec.anchors = trust_anchors::read(trust_anchors, *algorithms, &place, problems);
+        config.dnssec.anchors = trust_anchors::read(trust_anchors, *algorithms, &place, problems, told);
     }
     for (number, zone) in config.upstream.zones.iter().enumerate() {
         if zone.is_validated && !validates {

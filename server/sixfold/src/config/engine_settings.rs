@@ -4,13 +4,13 @@ use super::forwarder::Forwarders;
 use super::keys::{Config, Dns64, Rule, Server, Upstream, Validation};
 use super::prefix_entry::prefixes;
 use super::{Network, ddr, limits};
+use crate::arithmetic::DIGESTS;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
 use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
 use engine::needs::SharedNeeds;
-use crate::arithmetic::DIGESTS;
 use engine::settings::{
     self, ClientNetworks, Dnssec, Networks, PrivateAddresses, UncheckedZone, ValidationConfig,
 };
@@ -113,9 +113,9 @@ impl Config {
         }
         let Validation { anchors, negative, algorithms, nsec3_iterations, permissive, .. } = &self.dnssec;
         let negative = negative.iter().map(|anchor| UncheckedZone {
-            zone: anchor.zone.wire().into(),
-            // Serial numbers of seconds (RFC 4034 section 3.1.5).
-            until: anchor.until.map(|until| until.as_second() as u32),
+            zone: anchor.zone.clone(),
+            // Times are compared modulo 2^32 (RFC 4034 section 3.1.5): an end in 2106 or later is none.
+            until: anchor.until.and_then(|until| u32::try_from(until).ok()),
         });
         let zones = self.upstream.zones.iter().filter(|zone| !zone.is_validated);
         let private = zones.map(|zone| UncheckedZone { zone: zone.zone.wire().into(), until: None });

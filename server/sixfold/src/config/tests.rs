@@ -110,7 +110,12 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[dns64]", "lookup = \"eventually\"", 10, &["`eventually`", "stagger 20ms"]),
     ("[dns64]", "ptr-server = \"a..b\"", 14, &["`a..b` is not a domain name"]),
     ("[dns64]", "max-records = 1025", 15, &["out of range: 1025"]),
-    ("[dns64]", "dnssec = \"validate\"", 10, &["`dns64.dnssec = \"validate\"` is not supported yet", "write \"trust\""]),
+    ("[dns64]", "dnssec = \"verify\"", 10, &["`verify` is not a value of `dns64.dnssec`", "\"validate\""]),
+    ("[dnssec]", "trust-anchors = \"\"", 17, &["`dnssec.trust-anchors` is empty", "write \"root\""]),
+    ("[dnssec]", "negative-trust-anchors = [\"a..b\"]", 27, &["a..b", "broken.example"]),
+    ("[dnssec]", "negative-trust-anchors = [\"a.example until noon\"]", 27, &["noon", "until 2027-01-31T00:00:00Z"]),
+    ("[dnssec]", "algorithms = \"none\"", 14, &["`none` is not a value of `dnssec.algorithms`", "\"current\" or \"all\""]),
+    ("[dnssec]", "nsec3-iterations = 501", 20, &["out of range: 501", "0 to 500"]),
     ("[dns64.on-failure]", "servfail = \"explode\"", 12, &["`explode`", "dns64.on-failure.servfail", "\"synthesize\" or \"pass\""]),
     ("[edns]", "udp-size = 511", 12, &["out of range: 511", "512 to 4096"]),
     ("[edns]", "cookie-secret = \"1234\"", 17, &["is not 32 hex digits", "openssl"]),
@@ -137,6 +142,13 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[local]", "records = [\"*.home. A 192.0.2.1\"]", 12, &["`*` is not a wildcard in local records", "response policy zone"]),
     ("[metrics]", "listen = \"127.0.0.1:5364\"", 10, &["also an address of `server.listen`"]),
     ("[log]", "format = \"jsonl\"", 10, &["did you mean \"json\"?"]),
+    ("[network]", "gateway = \"yool\"", 11, &["`yool` is not a value of `network.gateway`", "did you mean \"jool\"?"]),
+    ("[network]", "prefix = \"64:ff9b::/80\"", 10, &["`64:ff9b::/80`"]),
+    ("[network]", "pool = \"2001:db8::/64\"", 8, &["`2001:db8::/64`"]),
+    ("[network]", "gateway-address = \"192.0.2.1\"", 19, &["`192.0.2.1` is not the IPv6 address of a host"]),
+    ("[network]", "rdnss = [\"::1\"]", 10, &["`::1` is not the IPv6 address of a host"]),
+    ("[network]", "pref64-lifetime = \"1800\"", 19, &["`1800`"]),
+    ("[[network.interface]]", "name = \"lan\"", 0, &["this [[network.interface]] has no `role`", "role = \"clients\""]),
 ];
 
 #[test]
@@ -155,7 +167,8 @@ fn every_wrong_value_is_found_with_its_place_and_remedy() {
 #[test]
 fn every_key_of_the_table_has_a_reader_which_tells_its_words() {
     for DescribedKey { table, name, shape, .. } in described() {
-        let is_repeated = ["upstream.zone", "dns64.rule", "dns64.gateway"].contains(&table);
+        let is_repeated =
+            ["upstream.zone", "dns64.rule", "dns64.gateway", "network.interface"].contains(&table);
         let heading = if is_repeated { format!("[[{table}]]") } else { format!("[{table}]") };
         // No key is a date.
         let found = problems(&format!("{heading}\n{name} = 1979-05-27\n"));
@@ -274,6 +287,35 @@ fn interfaces_have_names_that_the_kernel_allows_and_are_named_once() {
     let found = problems(&format!("[server]\ninterfaces = [{}]", many.join(", ")));
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].contains("more than 8 interfaces"), "{}", found[0]);
+}
+
+#[test]
+fn trust_anchors_come_from_a_file_and_an_upstream_zone_is_validated_only_with_the_rest() {
+    const KEY: &str = "island.example. DNSKEY 257 3 15 l02Woi0iS8Aa25FQkUd9RMzZHJpBoRQwAQEX1SxZJA4=\n";
+    let file = std::env::temp_dir().join(format!("sixfold-config-anchors-{}", std::process::id()));
+    let text = format!("[dns64]\ndnssec = \"validate\"\n[dnssec]\ntrust-anchors = {file:?}\n");
+    std::fs::write(&file, format!("{KEY}a.example. DS 1 16 2 {:064}\n", 0)).unwrap();
+    let (config, told) = read_with(&text, &Overrides::default()).ok().unwrap();
+    assert_eq!(*config.dnssec.anchors[0].zone, *b"\x06island\x07example\0");
+    assert!(told.iter().any(|told| told.contains("line 2: not used as a trust anchor")), "{told:#?}");
+    let zone = "[[upstream.zone]]\nzone = \"corp.example\"\nforwarders = [\"192.0.2.53\"]\n";
+    let validation = read(&format!("{text}{zone}")).settings().validation.unwrap();
+    assert_eq!((validation.anchors.len(), validation.unchecked.len()), (1, 1));
+    for (contents, reason) in
+        [("", "no DS or DNSKEY record"), ("a.example. A 192.0.2.1\n", "line 1: a record of type A")]
+    {
+        std::fs::write(&file, contents).unwrap();
+        let found = problems(&text);
+        assert!(found.len() == 1 && found[0].contains(reason), "{found:#?}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    assert!(problems(&text)[0].contains("cannot read"));
+    let found = problems(&format!("{zone}dnssec = \"validate\"\n"));
+    assert!(
+        found.len() == 1 && found[0].starts_with("4:10 this zone cannot be validated alone"),
+        "{found:#?}"
+    );
+    assert!(read("").settings().validation.is_none() && read("").signature_threads() == 0);
 }
 
 //= RFC 7858 section 3.1: requirements 71, 72
@@ -873,14 +915,19 @@ fn the_effective_configuration_reads_back_as_itself() {
         steer = \"flow\"\nuser = \"nobody\"\nsandbox = \"off\"\nidentity = \"dns1\"\nversion = \"a \\\"b\\\"\"\nproxy-from = [\"192.0.2.1\", \"2001:db8:53::/64\"]\nfreebind = true\n[upstream]\nforwarders = [\"192.0.2.53\", \"[2001:db8::53]:5353\"]\n\
         select = \"fastest\"\ntimeout = \"1.35s\"\ntries = 8\ntransport = \"tcp\"\ntls-ca = \"system\"\ntcp-fast-open = false\nmix-case = false\nvia-nat64 = \"2001:db8:64::/96\"\n\
         source = [\"192.0.2.7\", \"2001:db8::7\"]\navoid-ports = [53, \"2000-2999\", \"1024-40000\"]\n\
-        [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\n\
+        [[upstream.zone]]\nzone = \"a\\\\\\\\b\\\\\\\"c.Example\"\nforwarders = [\"10.0.0.53\"]\ndnssec = \"validate\"\n\
         [[upstream.zone]]\nzone = \".\"\nforwarders = \"system\"\n\
         [dns64]\nprefixes = [\"2001:db8:64::/56\", \"64:ff9b:1::/48\"]\nsuffix = \"::7\"\nclients = []\nexclude-aaaa = [\"::/0\"]\n\
-        non-global = \"private\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"off\"\nbreak-dnssec = true\n\
+        non-global = \"private\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"validate\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\nnxdomain = \"synthesize\"\n\
-        [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
+        [dnssec]\nnegative-trust-anchors = [\"a.example\", \"b.example until 2027-01-31T00:00:00Z\"]\npermissive = true\n\
+        algorithms = \"all\"\nnsec3-iterations = 0\nthreads = 2\n[edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
-        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n";
+        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n\
+        [network]\ngateway = \"tayga\"\nadvertiser = \"bird\"\ndhcpv4 = \"dnsmasq\"\nprefix = \"64:ff9b:1::/48\"\npool = \"10.64.0.0/16\"\n\
+        gateway-address = \"2001:db8::9\"\nmtu = 1400\nrdnss = [\"2001:db8::53\"]\ndnr = false\ninterval = \"5m\"\nrouter-lifetime = \"20m\"\n\
+        pref64-lifetime = \"21m\"\nv6-only-wait = \"0s\"\n[[network.interface]]\nname = \"lan.7\"\nrole = \"clients\"\n\
+        addresses = [\"2001:db8:c::1/64\", \"192.168.7.1/24\"]\n[[network.interface]]\nname = \"wan\"\nrole = \"uplink\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
         let config = read(text);
         assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());

@@ -3,7 +3,7 @@
 use super::access::{Allow, Allowed, allowed};
 use super::address::{Family, Network, network};
 use super::address_syntax::outer_blank;
-use super::form::{Form, List, Number, Words, list, text};
+use super::form::{Form, List, Number, list, text};
 use super::forwarder::{Forwarder, Forwarders};
 use super::port_range::PortRange;
 use super::prefix_entry::{PrefixEntry, general, special};

@@ -1,10 +1,10 @@
 //! The sockets of one explanation, on the control thread: they open, send and close as the explainer asks. Each link is a
 //! task; all tasks report to one queue. The tasks end with the explanation, whatever they are doing.
 
+use crate::arithmetic;
 use datapath::sources::SourceTable;
 use datapath::tls_upstreams::{TlsFault, TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
-use crate::arithmetic;
 use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
 use socket2::Socket;
 use std::collections::HashMap;

@@ -46,6 +46,14 @@ pub struct World {
 impl World {
     /// World of a seed, with a fault. Worlds of one store share keys and signatures.
     pub fn new(store: &Store, kind: Kind, fault: &Fault) -> World {
+        // Serial numbers of time go round in 2106.
+        let now = if store.seed().is_multiple_of(2) { 1_800_000_000 } else { u32::MAX - 500 };
+        World::at(store, kind, fault, now)
+    }
+
+    /// World of a seed, with a fault, at a time in seconds since 1970 modulo 2^32: for a validator that has the system's clock. Signatures
+    /// hold for a day before and after it.
+    pub fn at(store: &Store, kind: Kind, fault: &Fault, now: u32) -> World {
         let mut random = Random::new(store.seed());
         let plant = fault.plant;
         let mut algorithm = || random.pick(&ALGORITHMS);
@@ -58,8 +66,6 @@ impl World {
         let middle = if random.one_in(2) { tld.clone() } else { child("co", &tld) };
         let apex = child(&word(&mut random), &middle);
         let is_split = random.one_in(2) || matches!(plant, Plant::Keys(twist) if needs_two_keys(twist));
-        // Serial numbers of time go round in 2106.
-        let now = if store.seed().is_multiple_of(2) { 1_800_000_000 } else { u32::MAX - 500 };
         let split = |number: u8, algorithm| {
             let entry = Key::new(pair(store, number, algorithm), true);
             Keys { data: Key::new(pair(store, number + 1, algorithm), false), entry }
