@@ -26,8 +26,8 @@ pub(crate) const TLS_PORT: u16 = 853;
 pub(crate) const HTTPS_PORT: u16 = 443;
 
 /// Reason why validation is not carried over.
-pub(crate) const NO_VALIDATION: &str = "Sixfold does not validate: forward to a resolver that does, over a path that you trust, \
-                                        and set `dns64.dnssec` to \"trust\"";
+pub(crate) const NO_VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` to \"validate\", or forward to a \
+                                        resolver that validates, over a path that you trust, and set it to \"trust\"";
 
 /// Ranges of Sixfold's keys, as sixfold.toml(5) has them.
 pub(crate) mod range {

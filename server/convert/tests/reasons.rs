@@ -31,8 +31,7 @@ const OTHER_MEANINGS: &[(&str, &str)] = &[
 ];
 
 /// Denials in other words than those of the key that would make them untrue.
-const PARAPHRASES: [(&str, &str); 5] = [
-    ("does not validate", "dnssec.trust-anchors"),
+const PARAPHRASES: [(&str, &str); 4] = [
     ("no encrypted", "tls.listen-dot"),
     ("about itself", "server.identity"),
     ("the system picks the address", "upstream.source"),

@@ -4,7 +4,7 @@ use crate::ground_truth::{MILLI, SECOND};
 use crate::message::question_section;
 use crate::rng::mix;
 use engine::limits::{LINKS, STREAM_LINKS};
-use engine::{Client, Instant, Link, Outbox, Transport};
+use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 
@@ -224,6 +224,11 @@ impl Outbox for SimOutbox {
         if self.links.remove(&link).is_none() {
             self.fault(format!("{link:?} was not open"));
         }
+    }
+
+    fn verify(&mut self, id: VerificationId, _: &SignedData<'_>) -> bool {
+        self.fault(format!("{id:?} is to be verified, and no world validates"));
+        false
     }
 }
 

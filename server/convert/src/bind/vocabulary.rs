@@ -5,7 +5,7 @@ use crate::ledger::Known::{self, LeftOver, NoMeaning};
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const AUTHORITATIVE: &str = "concerns zones that BIND serves or transfers";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
-const VALIDATION: &str = "Sixfold does not validate";
+const VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`";
 
 /// Statements outside of `options`.
 pub(super) const TOP_LEVEL: &[(&str, Known)] = &[

@@ -25,7 +25,7 @@ pub(super) const SETTINGS: &[(&str, Known)] = &[
          aggressive-cache-min-nsec3-hit-ratio aggressive-cache-max-nsec3-hash-cost max-dnskeys max-ds-per-zone max-nsec3s-per-record \
          max-nsec3-hash-computations-per-query max-rrsigs-per-record max-signature-validations-per-query trustanchors \
          negative-trustanchors trustanchorfile trustanchorfile-interval",
-        NoMeaning("Sixfold does not validate"),
+        NoMeaning("validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`"),
     ),
     (
         "dont-query qname-minimization qname-max-minimize-count qname-minimize-one-label root-nx-trust nothing-below-nxdomain \

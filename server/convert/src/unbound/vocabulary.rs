@@ -4,7 +4,7 @@ use crate::ledger::Known::{self, LeftOver, NoMeaning};
 
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
-const VALIDATION: &str = "Sixfold does not validate";
+const VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`";
 const TAGS: &str = "Sixfold has no tags: run an instance for each";
 
 /// Other clauses than those that are read.

@@ -214,10 +214,11 @@ tables! {
 
     /// `[dnssec]`, with `dns64.dnssec = "validate"`.
     "dnssec" dnssec: Validation {
-        /// Trust anchors: `"root"` for the keys of the root, which are built in, or the path of a file with DS or DNSKEY records of any zones
-        /// (a regular file of at most 1 MiB).
+        /// Trust anchors: `"root"` for the keys of the root, which are built in, or the path of a file with DS or DNSKEY records of any
+        /// zones (a regular file of at most 1 MiB).
         "trust-anchors" trust_anchors: AnchorsOfZones = AnchorsOfZones::Root, Text {
-            shape: "\"root\" | file", kind: "\"root\" or the path of a file", parse: trust_anchors::source, show: trust_anchors::shown_source,
+            shape: "\"root\" | file", kind: "\"root\" or the path of a file",
+            parse: trust_anchors::source, show: trust_anchors::shown_source,
         };
         /// Zones whose signatures are not looked at (negative trust anchors, RFC 7646), each without an end, or with one:
         /// `"broken.example until 2027-01-31T00:00:00Z"`.

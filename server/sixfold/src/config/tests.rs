@@ -174,7 +174,8 @@ fn every_key_of_the_table_has_a_reader_which_tells_its_words() {
         let found = problems(&format!("{heading}\n{name} = 1979-05-27\n"));
         let expected = format!("`{table}.{name}` is a ");
         assert!(found.iter().any(|problem| problem.contains(&expected)), "{table}.{name}: {found:#?}");
-        if !shape.starts_with('"') {
+        // A file of anchors is read only with `dns64.dnssec = "validate"`.
+        if !shape.starts_with('"') || name == "trust-anchors" {
             continue;
         }
         let found = problems(&format!("{heading}\n{name} = \"no-such-word\"\n")).join("\n");

@@ -1,7 +1,7 @@
 //! Validation (`dns64.dnssec = "validate"`) from a configuration file to the client, with signed zones behind an upstream that passes on
 //! signatures.
 
-use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
+use crate::daemon::{Daemon, PREFIX, Setup, success};
 use crate::scrape::Scrape;
 use kit::message::Query;
 use kit::upstream::{Asked, Replies, Upstream};
@@ -132,7 +132,7 @@ fn answers_are_validated_from_a_file_of_anchors_and_synthesis_follows_the_verdic
     assert_eq!((forged.rcode, forged.has_ad, forged.ede), (Rcode::SERVFAIL, false, Some(6)));
 
     let scrape = Scrape::of(server.metrics);
-    let count = |result| scrape.value("sixfold_dnssec_validations_total", &[("result", result)]);
+    let count = |result| scrape.value("dnssec_validations_total", &[("result", result)]);
     assert!(count("secure") >= 3.0 && count("insecure") >= 1.0 && count("bogus") >= 1.0);
 }
 
