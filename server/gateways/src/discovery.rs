@@ -5,8 +5,8 @@
 //! asked, it is used for an hour more. Routers announce prefixes with a lifetime (RFC 8781), each for itself, and may withdraw them.
 
 use crate::limits::{
-    ADVERTISED_TTL_SECS, ANNOUNCEMENTS, LEAD, LONGEST_NEGATIVE, LONGEST_RETRY, OVERTIME, QUESTION_TIMEOUT,
-    SHORTEST_PAUSE,
+    ADVERTISED_TTL_SECS, ANNOUNCEMENTS, LEAD, LONGEST_NEGATIVE, LONGEST_RETRY, LONGEST_TTL_SECS, OVERTIME,
+    PREFIXES, QUESTION_TIMEOUT, SHORTEST_PAUSE,
 };
 use crate::pref64_option::Announced;
 use crate::told::Told;
@@ -170,12 +170,12 @@ impl Discovery {
         })
     }
 
-    /// The prefixes that a source has told of, each once.
+    /// The prefixes that a source has told of, each once: the first ones, if there are many.
     pub fn found(&self, source: &Source) -> Vec<Pref64> {
         let mut found: Vec<Pref64> = Vec::new();
         let of_source = self.watched.iter().filter(|one| one.source == *source);
         for announcement in of_source.flat_map(|one| &one.announcements) {
-            if !found.iter().any(|known| is_same(known, &announcement.prefix)) {
+            if found.len() < PREFIXES && !found.iter().any(|known| is_same(known, &announcement.prefix)) {
                 found.push(announcement.prefix);
             }
         }
@@ -243,6 +243,7 @@ impl Discovery {
             _ if has_looped => (Some((Vec::new(), 0)), Some(Trouble::Loop), LONGEST_NEGATIVE),
             Told::Prefixes(mut prefixes, ttl_secs) => {
                 prefixes.retain(|prefix| !self.configured.iter().any(|own| is_same(own, prefix)));
+                let ttl_secs = ttl_secs.min(LONGEST_TTL_SECS);
                 let ttl = Span::from_secs(u64::from(ttl_secs));
                 let pause = Span((ttl.0.saturating_sub(LEAD.0)).max(ttl.0 / 2)).max(SHORTEST_PAUSE);
                 let trouble = prefixes.is_empty().then_some(Trouble::Configured);

@@ -197,6 +197,22 @@ fn a_flood_of_announcements_has_a_bound() {
         announce(&mut discovery, 0, last, a(), 1800);
     }
     assert_eq!(discovery.announcements().count(), ANNOUNCEMENTS);
+    let mut discovery = watching(&[eth()]);
+    for number in 0..12 {
+        announce(&mut discovery, 0, 1, prefix(&format!("2001:db8:{number}::/96")), 1800);
+    }
+    assert_eq!(discovery.found(&eth()).len(), PREFIXES, "of one source");
+    announce(&mut discovery, 1, 1, prefix("2001:db8:0::/96"), 0);
+    assert_eq!(discovery.found(&eth()).last(), Some(&prefix("2001:db8:8::/96")), "another one has its place");
+}
+
+#[test]
+fn a_ttl_of_years_counts_for_a_day() {
+    let mut discovery = watching(&[UPSTREAM]);
+    let next = ask(&mut discovery, 0, Told::Prefixes(vec![a()], i32::MAX as u32));
+    assert_eq!(next, 86_400 - 10);
+    discovery.expire(at(86_400 + 3600));
+    assert!(discovery.found(&UPSTREAM).is_empty());
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub const JITTER: u64 = 10;
 /// Interval of the steps in which client networks leave a prefix that drains over time. In 10 minutes each step moves one network of 600.
 pub const DRAIN_STEP: Span = Span::from_secs(1);
 
-/// Prefixes that one source of prefixes may have: a network has one or two. All sources together have no more than the configuration may name.
+/// Prefixes of one source that are used: a network has one or two. All sources together have no more than the configuration may name.
 pub const PREFIXES: usize = 8;
 
 /// Announcements that are kept of one interface: each router's prefixes count apart.
@@ -29,6 +29,9 @@ pub const OPTIONS: usize = 16;
 
 /// Sources of prefixes.
 pub const SOURCES: usize = 8;
+
+/// Longest TTL that is believed: a day, as in the cache. A prefix that was told once by mistake would otherwise stay for years.
+pub const LONGEST_TTL_SECS: u32 = 86_400;
 
 /// Time before the end of a TTL at which the upstreams are asked again; half of the TTL if that is later.
 pub const LEAD: Span = Span::from_secs(10);

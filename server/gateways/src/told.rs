@@ -89,15 +89,12 @@ fn note_candidates(address: [u8; 16], candidates: &mut Vec<Candidate>) {
     }
 }
 
-/// The prefixes that an answer tells. An address may have the well-known ones at two places, for example if the prefix has one in it. Under a
-/// prefix of a DNS64 there are both, and only where no such prefix is seen, one that stands at one place is enough.
+/// The prefixes that an answer tells. An address may have the well-known ones at two places, for example if the prefix has one in it; then the
+/// other address decides (RFC 7050 section 3). So a prefix counts that has both, or one that stands at no other place: the record with the
+/// other one may be missing.
 fn decide(candidates: &[Candidate]) -> Vec<Pref64> {
-    let has_both = |one: &&Candidate| one.found == 0b11;
-    let of = |wanted: &dyn Fn(&&Candidate) -> bool| -> Vec<Pref64> {
-        candidates.iter().filter(wanted).map(|one| one.prefix).take(PREFIXES).collect()
-    };
-    let certain = of(&has_both);
-    if certain.is_empty() { of(&|one| one.is_only) } else { certain }
+    let is_certain = |one: &&Candidate| one.found == 0b11 || one.is_only;
+    candidates.iter().filter(is_certain).map(|one| one.prefix).take(PREFIXES).collect()
 }
 
 /// True if hosts can be reached under a prefix, as far as that shows: none of loopback, IPv4-mapped, multicast or link-local addresses.
@@ -180,6 +177,20 @@ mod tests {
         let addresses = [("2001:db8:c000:aa::c000:aa", 60), ("2001:db8:c000:aa::c000:ab", 60)];
         assert_eq!(told(&addresses), ["2001:db8:c000:aa::/96"]);
         assert!(told(&addresses[..1]).is_empty(), "one alone says nothing");
+    }
+
+    #[test]
+    fn a_prefix_of_which_one_record_is_missing_stands_beside_a_complete_one() {
+        let addresses =
+            [("2001:db8:a::c000:aa", 60), ("2001:db8:a::c000:ab", 60), ("2001:db8:b::c000:aa", 60)];
+        assert_eq!(told(&addresses), ["2001:db8:a::/96", "2001:db8:b::/96"]);
+        // The same beside a prefix that has a well-known address in it: 2001:db8::/32 is none.
+        let addresses = [
+            ("2001:db8:c000:aa::c000:aa", 60),
+            ("2001:db8:b::c000:aa", 60),
+            ("2001:db8:c000:aa::c000:ab", 60),
+        ];
+        assert_eq!(told(&addresses), ["2001:db8:c000:aa::/96", "2001:db8:b::/96"]);
     }
 
     #[test]

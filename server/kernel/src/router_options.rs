@@ -92,8 +92,8 @@ impl AsFd for RouterOptions {
     }
 }
 
-/// Reads a message. None: it has no options of a router advertisement.
-fn read(message: &[u8]) -> Option<Options> {
+/// Reads a message of the kernel. None: it has no options of a router advertisement.
+pub fn read(message: &[u8]) -> Option<Options> {
     let (kind, body) = netlink::first(message)?;
     let is_advertisement = kind == NEW_OPTION
         && i32::from(*body.first()?) == libc::AF_INET6

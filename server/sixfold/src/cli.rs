@@ -10,6 +10,7 @@ use crate::version;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use convert::Dialect;
+use plan::Part;
 use pref64::Pref64;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
@@ -37,6 +38,9 @@ pub enum Command {
     /// Translates a configuration of another DNS64 server, and prints it as TOML.
     #[command(after_help = CONVERT_HELP)]
     Convert(Convert),
+    /// Writes the configurations of the network around the server: router advertisements, DHCPv4, gateway, packet filter.
+    #[command(after_help = PLAN_HELP)]
+    Plan(Plan),
     /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
@@ -86,6 +90,14 @@ and --view names none.
 
 Example: a configuration of BIND becomes one of sixfold:
   sixfold convert /etc/bind/named.conf > sixfold.toml; sixfold check --config sixfold.toml";
+
+const PLAN_HELP: &str = "\
+Into an empty folder all files are written. Later runs show the difference, and change files with --write only. A file that
+this command did not write is never changed. A README.md in the folder explains each file.
+Exit status: 0 if the folder has the plan, 1 if it differs, or if values contradict each other (nothing is written then).
+
+Example: what the table [network] of the server's configuration means for radvd, Kea, TAYGA and nftables:
+  sixfold plan /etc/sixfold/sixfold.toml --out network; less network/README.md";
 
 const CTL_HELP: &str = "\
 Exit status: 0 for success, 1 for an error or the answer no.
@@ -192,6 +204,24 @@ pub struct Doctor {
     /// Print one JSON object for scripts
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sixfold plan`.
+#[derive(Clone, Debug, Args)]
+pub struct Plan {
+    /// Configuration file of the server (TOML), with a table `[network]`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Folder for the files; made if it does not exist
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Programs to write files for, which take the place of those in the table: radvd, networkd, bird, odhcpd, kea, dnsmasq, jool, tayga,
+    /// nftables, sysctl, units [default: all that the table needs]
+    #[arg(long = "for", value_name = "NAME,...", value_delimiter = ',', value_parser = parse_part)]
+    pub parts: Vec<Part>,
+    /// Change and remove files that an earlier run wrote
+    #[arg(long)]
+    pub write: bool,
 }
 
 /// `sixfold ctl`.
@@ -505,6 +535,13 @@ fn parse_dialect(text: &str) -> Result<Dialect, String> {
     Dialect::ALL.into_iter().find(|dialect| dialect.name() == text).ok_or_else(|| {
         let names: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::name).collect();
         format!("write one of {}", names.join(", "))
+    })
+}
+
+fn parse_part(text: &str) -> Result<Part, String> {
+    Part::ALL.into_iter().find(|part| part.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = Part::ALL.into_iter().map(Part::name).collect();
+        format!("write one or more of {}, with commas between", names.join(", "))
     })
 }
 

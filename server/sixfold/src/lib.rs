@@ -37,6 +37,7 @@ pub mod metrics;
 mod needs;
 mod observers;
 pub mod panic;
+pub mod planning;
 mod policy_hits;
 mod policy_zones;
 mod prefixes;

@@ -8,6 +8,7 @@ fn main() -> ExitCode {
     match Cli::read().command {
         Command::Check(arguments) => sixfold::check::run(&arguments),
         Command::Convert(arguments) => sixfold::conversion::run(&arguments),
+        Command::Plan(arguments) => sixfold::planning::run(&arguments),
         Command::Serve(arguments) => {
             sixfold::panic::end_process_on_panic();
             sixfold::serve::run(&arguments)

@@ -134,7 +134,8 @@ pub const SECTIONS: &[Section] = &[
                 "`prefix`", "Round trip of the latest probe of its gateway that was answered; absent before the first.", ""),
             Family::of("sixfold_prefix_answers_total", "counter",
                 "`prefix`", "Answers with synthesized addresses under the prefix.",
-                "Counted with `dns64.spread`, with a `[[dns64.gateway]]`, or while a prefix drains; absent otherwise."),
+                "Counted with `dns64.spread`, with a `[[dns64.gateway]]`, or while a prefix drains; absent otherwise. A copy of a cached \
+                 answer counts for all prefixes in use for its client, although `max-records` and `non-global` may keep one out of it."),
             Family::of("sixfold_address_trials_total", "counter",
                 "`result`: `alive` a connection was established; `dead` none; `impossible` this machine has no route or no socket; `dropped` for \
                  lack of room", "Trials of addresses in real AAAA records, for rules with `real-aaaa = \"verify\"`.",

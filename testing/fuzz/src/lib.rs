@@ -11,6 +11,7 @@
 // The readers of the differential tests call the crate by its full name.
 extern crate wire as sixfold_wire;
 
+pub mod advertisement;
 pub mod cache;
 pub mod config;
 pub mod cookie;
@@ -22,6 +23,7 @@ pub mod engine;
 pub mod framing;
 pub mod hosts;
 pub mod input;
+pub mod mappings;
 pub mod message;
 pub mod mutate;
 pub mod name;
@@ -30,6 +32,7 @@ pub mod proxy;
 pub mod queries;
 pub mod seeds;
 pub mod stored;
+pub mod told;
 pub mod upstream_tls;
 pub mod zone;
 
@@ -76,10 +79,10 @@ impl Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 77;
+pub const SHARES: u64 = 80;
 
-/// All targets. The sum of `kept` is at most 220.
-pub const TARGETS: [Target; 18] = [
+/// All targets. The sum of `kept` is at most 231.
+pub const TARGETS: [Target; 21] = [
     Target {
         name: "message",
         run: message::run,
@@ -241,5 +244,32 @@ pub const TARGETS: [Target; 18] = [
         longest_octets: 8192,
         share: 8,
         kept: 10,
+    },
+    Target {
+        name: "advertisement",
+        run: advertisement::run,
+        seeds: advertisement::seeds,
+        words: &[],
+        longest_octets: 512,
+        share: 1,
+        kept: 4,
+    },
+    Target {
+        name: "told",
+        run: told::run,
+        seeds: told::seeds,
+        words: &[],
+        longest_octets: 1024,
+        share: 1,
+        kept: 4,
+    },
+    Target {
+        name: "mappings",
+        run: mappings::run,
+        seeds: mappings::seeds,
+        words: &[],
+        longest_octets: 512,
+        share: 1,
+        kept: 4,
     },
 ];

@@ -68,10 +68,15 @@ impl<'a> Case<'a> {
         list.iter().filter(is_given).copied().collect()
     }
 
-    /// True if no gateway lives for one of these IPv4 addresses of the name.
+    /// True if no gateway lives for one of these IPv4 addresses of the name, or no prefix was discovered.
     pub(crate) fn has_no_gateway(&self, addresses: &[[u8; 4]], config: &Config) -> bool {
         let is_missing = |&address: &[u8; 4]| {
-            !config.prefixes_for(self.query.name, address).is_empty()
+            let may_have_some = match config.prefixes_for(self.query.name, address).is_empty() {
+                true => config.awaits_discovery(address),
+                false => true,
+            };
+            config.mappings.to_v6(address).is_none()
+                && may_have_some
                 && self.prefixes_for(address, config).is_empty()
         };
         addresses.iter().any(is_missing)
@@ -86,6 +91,9 @@ impl<'a> Case<'a> {
             place.is_some_and(|place| settings.probed[place])
         };
         let may_have_probed = |&address: &[u8; 4]| {
+            if config.mappings.to_v6(address).is_some() {
+                return false;
+            }
             let list = config.prefixes_for(self.query.name, address);
             // What is written for one client network is copied for others, under their prefixes; but not what a rule decides.
             let is_copied =

@@ -87,6 +87,13 @@ pub(crate) fn embedded_addresses(case: &Case<'_>, said: &Said, config: &Config) 
             continue;
         }
         done.push(address);
+        // RFC 7757: a mapping goes before prefixes, and no address is barred from it.
+        if let Some(mapped) = config.mappings.to_v6(address) {
+            if wanted.len() < config.max_records {
+                wanted.push((address, mapped));
+            }
+            continue;
+        }
         for prefix in case.prefixes_for(address, config) {
             // 127.0.0.0/8 is in never-embed; 10.0.0.0/8 is not global (RFC 6052 section 3.1).
             let is_barred = address[0] == 127 || address[0] == 10 && prefix.is_well_known();

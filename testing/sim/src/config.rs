@@ -1,17 +1,19 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
+use crate::discovery::DiscoveryConfig;
 use crate::gateway_config::GatewayConfig;
 use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
+use crate::mappings::MappingLines;
 use crate::policy::Rules as PolicyRules;
 use crate::prefix::Prefix;
 use crate::rng::Rng;
 use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::message::cookie::{Cookies, Secret as EngineSecret};
 use engine::settings::{
-    Arpa, Caching, ClientNetworks, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network, Networks,
-    NonGlobal, OnFailure, Reverse, Select, UpstreamConfig,
+    Arpa, Caching, ClientNetworks, Discovery, Dns64, Dnssec, FailurePolicy, ForwardZone, Lookup, Network,
+    Networks, NonGlobal, OnFailure, Reverse, Select, UpstreamConfig,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -28,6 +30,10 @@ pub struct Config {
     pub legacy: Option<Prefix>,
     /// Gateways behind the prefixes, and the choice among them; none: each answer has all prefixes.
     pub gateways: Option<GatewayConfig>,
+    /// Discovery of more general prefixes; none: all are configured.
+    pub discovery: Option<DiscoveryConfig>,
+    /// Explicit address mappings.
+    pub mappings: MappingLines,
     /// Real AAAA records of names under `ignore.test` are ignored.
     pub ignores: bool,
     /// IPv4 addresses of 45.0.0.0/8 are not embedded.
@@ -126,6 +132,8 @@ impl Config {
             prefixes: vec![],
             legacy: None,
             gateways: None,
+            discovery: None,
+            mappings: MappingLines::default(),
             ignores: false,
             leaves_out: false,
             v6_only: false,
@@ -200,7 +208,10 @@ impl Config {
                 }
                 2 => other.queries = *rng.choose(&[0, 1, 50]),
                 3 => other.own = Owned::draw(rng),
-                _ => (other.prefixes, other.gateways) = (vec![Prefix::draw(rng, 5)], None),
+                _ => {
+                    other.prefixes = vec![Prefix::draw(rng, 5)];
+                    (other.gateways, other.discovery) = (None, None);
+                }
             }
         }
         other
@@ -209,7 +220,13 @@ impl Config {
     /// Computes all local answers. They follow from local data, prefixes and the treatment of reverse names.
     pub fn prepare(&mut self, ground_truth: &GroundTruth) {
         let prefixes: Vec<Prefix> = self.all_prefixes().copied().collect();
-        self.own.prepare(ground_truth, &prefixes, self.reverse);
+        let longest_ttl = self.discovery.map(|discovery| discovery.ttl);
+        self.own.prepare(ground_truth, &prefixes, longest_ttl, &self.mappings, self.reverse);
+    }
+
+    /// True if an IPv4 address lacks a prefix only because none was discovered.
+    pub fn awaits_discovery(&self, address: [u8; 4]) -> bool {
+        self.discovery.is_some() && self.prefixes.is_empty() && !(self.leaves_out && address[0] == 45)
     }
 
     /// All prefixes: the general ones, and that of the rule.
@@ -303,7 +320,7 @@ impl Config {
             ),
             exclude_aaaa,
             non_global: NonGlobal::default(),
-            mappings: None,
+            mappings: self.mappings.to_engine(),
             never_embed: networks(&[("127.0.0.0", 8)]),
             lookup: self.lookup,
             on_failure: FailurePolicy {
@@ -321,7 +338,9 @@ impl Config {
             arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
             // There are at most three rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
-            discovery: None,
+            discovery: self
+                .discovery
+                .map(|DiscoveryConfig { ttl, .. }| Discovery { configuration: 1, ttl_secs: ttl }),
             gateways: None,
             verdicts: None,
         }
@@ -337,8 +356,14 @@ impl Config {
             rules.push(Rule { names: zone(1), prefixes: vec![prefix.to_engine()], ..Rule::default() });
         }
         if self.ignores {
-            let prefixes = self.prefixes.iter().map(Prefix::to_engine).collect();
-            rules.push(Rule { names: zone(2), prefixes, real_aaaa: RealAaaa::Ignore, ..Rule::default() });
+            let prefixes: Vec<Pref64> = self.prefixes.iter().map(Prefix::to_engine).collect();
+            rules.push(Rule {
+                names: zone(2),
+                awaits_discovery: prefixes.is_empty(),
+                prefixes,
+                real_aaaa: RealAaaa::Ignore,
+                ..Rule::default()
+            });
         }
         rules
     }

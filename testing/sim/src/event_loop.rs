@@ -7,6 +7,7 @@ use crate::cookie::draw_cookie;
 use crate::ground_truth::{Bits, MILLI, SECOND, Said};
 use crate::judge;
 use crate::lookup::life;
+use crate::mappings::MappingLines;
 use crate::message::QUESTION_OFFSET;
 use crate::network_faults::{Mood, SERVERS};
 use crate::outbox::{SentQuery, instant};
@@ -224,6 +225,9 @@ impl World {
                 self.tell_gateways();
             }
         }
+        if self.config().discovery.is_some() && self.sources.draws_change() {
+            self.discover();
+        }
         if self.rng.below(1_000_000) < share / 4 {
             let mut next = Some(0);
             while let Some(step) = next {
@@ -243,6 +247,17 @@ impl World {
         }
     }
 
+    /// The sources of prefixes tell of others than before.
+    fn discover(&mut self) {
+        let Some(mut config) = self.sources.change(&self.configs[self.configs.len() - 1]) else { return };
+        self.trace(|_| format!("discovered {:?}: {:?}", config.discovery, config.prefixes));
+        config.prepare(&self.ground_truth);
+        self.engine.set_dns64(config.to_engine(&self.ground_truth).dns64);
+        self.configs.push(config);
+        self.tally.discoveries += 1;
+        self.finish_step();
+    }
+
     /// The engine learns the states of the gateways.
     fn tell_gateways(&mut self) {
         self.trace(|world| {
@@ -260,8 +275,12 @@ impl World {
             // A reload without a change.
             config = before;
         }
-        if config.gateways.is_none() {
+        if config.gateways.is_none() && config.discovery.is_none() {
             self.gateways.draw(&mut config);
+        }
+        self.sources.draw(&mut config);
+        if config.mappings.is_empty() {
+            config.mappings = MappingLines::draw(&self.ground_truth, &mut self.mapping_rng);
         }
         self.trace(|_| format!("reload {config:?}"));
         config.prepare(&self.ground_truth);
@@ -357,8 +376,9 @@ impl World {
         if self.deadline.is_some_and(|deadline| deadline <= self.now) {
             self.report_violation("I1", "a deadline that never passes".to_owned());
         }
-        // A question may also find all connections to an upstream taken: with one that limits them, there are few.
-        if core::mem::take(&mut self.outbox.open_failed) || self.outbox.has_all_streams() {
+        // A question may also find all links taken, or all connections to an upstream that limits them.
+        let none_is_left = self.outbox.has_all_links() || self.outbox.has_all_streams();
+        if core::mem::take(&mut self.outbox.open_failed) || none_is_left {
             self.timeline.record_trouble(None, self.now);
         }
         for fault in core::mem::take(&mut self.outbox.faults) {

@@ -256,12 +256,12 @@ impl Gateways {
     }
 
     /// Ranks of a prefix that are possible: 2 up, 1 draining, 0 down. While a prefix drains over a time, only the engine knows which networks
-    /// have left it.
-    fn ranks(&self, prefix: &Prefix) -> &'static [u8] {
+    /// have left it; with another spread all leave it at once.
+    fn ranks(&self, prefix: &Prefix, spread: Spread) -> &'static [u8] {
         match self.state(prefix) {
             PrefixState::Up => &[2],
-            PrefixState::Leaving(_) => &[2, 1],
-            PrefixState::Draining => &[1],
+            PrefixState::Leaving(_) if spread == Spread::Client => &[2, 1],
+            PrefixState::Leaving(_) | PrefixState::Draining => &[1],
             PrefixState::Down => &[0],
         }
     }
@@ -271,15 +271,17 @@ impl Gateways {
         let Some(settings) = &config.gateways else { return vec![None] };
         let mut ranked: Vec<Vec<u8>> = vec![vec![]];
         for prefix in &config.prefixes {
-            let next =
-                |known: Vec<u8>| self.ranks(prefix).iter().map(move |&rank| [&known[..], &[rank]].concat());
+            let next = |known: Vec<u8>| {
+                self.ranks(prefix, settings.spread).iter().map(move |&rank| [&known[..], &[rank]].concat())
+            };
             ranked = ranked.into_iter().flat_map(next).collect();
         }
         let mut choices = vec![];
         for ranks in ranked {
             let best = ranks.iter().copied().max().unwrap_or(0);
             let is_refused = |best: u8| settings.is_empty_if_all_down && best < 2;
-            let legacy_rank = config.legacy.iter().flat_map(|prefix| self.ranks(prefix)).copied();
+            let legacy_rank =
+                config.legacy.iter().flat_map(|prefix| self.ranks(prefix, settings.spread)).copied();
             let legacies: Vec<bool> = match config.legacy {
                 Some(_) => legacy_rank.map(|rank| !is_refused(rank)).collect(),
                 None => vec![false],
@@ -309,6 +311,10 @@ impl Gateways {
     /// A description: a prefix whose gateway has been dead for too long, or another one than the client network must have.
     pub fn check(&mut self, config: &Config, seen: &Seen, client: IpAddr, awake: u64) -> Result<(), String> {
         let Some(settings) = &config.gateways else { return Ok(()) };
+        // A mapped address may be under a prefix, whatever state that has.
+        if seen.v6.iter().any(|record| config.mappings.to_v4(record.2).is_some()) {
+            return Ok(());
+        }
         // An address under two prefixes does not show its own.
         let of = |address: &[u8; 16]| {
             let mut under = config.prefixes.iter().filter(|prefix| is_synthesized(prefix, address));

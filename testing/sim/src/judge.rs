@@ -185,6 +185,9 @@ fn check_answer(
     if pending.rtype == AAAA && !seen.v6.is_empty() {
         world.tally.synthesized +=
             u64::from(seen.v6.iter().all(|record| record.2[..6] != [0x20, 1, 0xd, 0xb8, 0, 6]));
+        let mappings = &world.config().mappings;
+        let is_mapped = seen.v6.iter().any(|record| mappings.to_v4(record.2).is_some());
+        world.tally.mapped += u64::from(is_mapped);
     }
     world.tally.failed += u64::from(seen.rcode() == 2);
     check_with_oracle(world, pending, &seen, limit)?;

@@ -1,8 +1,9 @@
 //! Answers that a naive server gives from its own configuration: local records, blocked names, the reverse names of addresses
-//! under its prefixes (RFC 6147 section 5.3.1), and `ipv4only.arpa` (RFC 8880). Each answer has the form of an upstream's reply,
+//! under its prefixes (RFC 6147 section 5.3.1) and of mapped ones (RFC 7757), and `ipv4only.arpa` (RFC 8880). Each answer has the form of an upstream's reply,
 //! so that the oracle treats both alike.
 
 use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, Kind, NameId, PTR, Said, TXT};
+use crate::mappings::MappingLines;
 use crate::prefix::Prefix;
 use crate::reverse_name::in_addr;
 use crate::rng::{Rng, mix};
@@ -17,6 +18,8 @@ const LOCAL_TTL: u32 = 7;
 const BLOCKED_TTL: u32 = 60;
 /// TTL of the CNAME record of a reverse name, seconds.
 const ALIAS_TTL: u32 = 600;
+/// TTL of the empty answer while no prefix was discovered, seconds.
+const UNDISCOVERED_TTL: u32 = 5;
 /// TTL of all other data under `arpa`, seconds.
 const ARPA_TTL: u32 = 3600;
 
@@ -57,15 +60,28 @@ impl Owned {
     }
 
     /// Computes the answers to all questions that the configuration answers. `prefixes`: all prefixes of the configuration, in
-    /// order; `reverse`: the treatment of the reverse names of addresses under them.
-    pub fn prepare(&mut self, ground_truth: &GroundTruth, prefixes: &[Prefix], reverse: Reverse) {
+    /// order; `longest_ttl`: that with which clients learn of them, if it is short, seconds; `reverse`: the treatment of the reverse names
+    /// of addresses under them, and of mapped ones.
+    pub fn prepare(
+        &mut self,
+        ground_truth: &GroundTruth,
+        prefixes: &[Prefix],
+        longest_ttl: Option<u32>,
+        mappings: &MappingLines,
+        reverse: Reverse,
+    ) {
         let mut said = BTreeMap::new();
         self.add_ordinary_names(ground_truth, &mut said);
         for name in ground_truth.arpa_ids() {
             for rtype in [A, AAAA, TXT, PTR] {
                 let reply = match ground_truth.name(name).kind {
-                    Kind::Reverse(address) => reverse_reply(ground_truth, name, address, prefixes, reverse),
-                    Kind::Ipv4Only => Some(ipv4only_reply(rtype, prefixes)),
+                    Kind::Reverse(address)
+                        if reverse == Reverse::Off || mappings.to_v4(address).is_none() =>
+                    {
+                        reverse_reply(ground_truth, name, address, prefixes, reverse)
+                    }
+                    Kind::Reverse(address) => mappings.to_v4(address).map(|v4| alias(ground_truth, name, v4)),
+                    Kind::Ipv4Only => Some(ipv4only_reply(rtype, prefixes, longest_ttl)),
                     _ => None,
                 };
                 if let Some(reply) = reply {
@@ -172,17 +188,22 @@ fn reverse_reply(
     match reverse {
         Reverse::Off => None,
         Reverse::Local => Some(Said { rcode: 3, ..no_data(ARPA_TTL) }),
-        Reverse::Cname => {
-            Some(match prefix.extract(&address).and_then(|v4| ground_truth.find(&in_addr(v4))) {
-                Some(target) => Said { edges: vec![(name, target, ALIAS_TTL)], ..Said::default() },
-                None => no_data(ARPA_TTL),
-            })
-        }
+        Reverse::Cname => Some(
+            prefix.extract(&address).map_or_else(|| no_data(ARPA_TTL), |v4| alias(ground_truth, name, v4)),
+        ),
+    }
+}
+
+/// The alias of the reverse name of an IPv4 address.
+fn alias(ground_truth: &GroundTruth, name: NameId, v4: [u8; 4]) -> Said {
+    match ground_truth.find(&in_addr(v4)) {
+        Some(target) => Said { edges: vec![(name, target, ALIAS_TTL)], ..Said::default() },
+        None => no_data(ARPA_TTL),
     }
 }
 
 /// RFC 8880 section 7.1: the well-known IPv4 addresses, and their IPv6 addresses under every prefix.
-fn ipv4only_reply(rtype: u16, all: &[Prefix]) -> Said {
+fn ipv4only_reply(rtype: u16, all: &[Prefix], longest_ttl: Option<u32>) -> Said {
     let both = [[192, 0, 0, 170], [192, 0, 0, 171]];
     let mut prefixes: Vec<&Prefix> = vec![];
     for prefix in all {
@@ -192,9 +213,11 @@ fn ipv4only_reply(rtype: u16, all: &[Prefix]) -> Said {
     }
     match rtype {
         A => Said { v4: both.to_vec(), ttl: ARPA_TTL, ..Said::default() },
+        AAAA if prefixes.is_empty() => no_data(UNDISCOVERED_TTL),
         AAAA => {
+            let ttl = longest_ttl.map_or(ARPA_TTL, |ttl| ttl.min(ARPA_TTL));
             let all = |v4: [u8; 4]| prefixes.iter().map(move |prefix| prefix.embed(v4)).collect::<Vec<_>>();
-            Said { v6: both.into_iter().flat_map(all).collect(), ttl: ARPA_TTL, ..Said::default() }
+            Said { v6: both.into_iter().flat_map(all).collect(), ttl, ..Said::default() }
         }
         _ => no_data(ARPA_TTL),
     }

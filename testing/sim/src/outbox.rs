@@ -3,7 +3,7 @@
 use crate::ground_truth::{MILLI, SECOND};
 use crate::message::question_section;
 use crate::rng::mix;
-use engine::limits::STREAM_LINKS;
+use engine::limits::{LINKS, STREAM_LINKS};
 use engine::{Client, Instant, Link, Outbox, Transport};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -111,6 +111,11 @@ const LINK_QUESTIONS: usize = 256;
 const LINK_LIFE: u64 = 10 * SECOND;
 
 impl SimOutbox {
+    /// True if no further link may be opened to any upstream: the replies of many queries are awaited, each over a socket of its own.
+    pub fn has_all_links(&self) -> bool {
+        self.links.len() >= LINKS
+    }
+
     /// True if an upstream has as many connections as it may have.
     pub fn has_all_streams(&self) -> bool {
         let mut streams: HashMap<SocketAddr, usize> = HashMap::new();

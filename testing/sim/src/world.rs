@@ -4,9 +4,11 @@
 use crate::client::Clients;
 use crate::config::Config;
 use crate::cookie::{CookieStatus, cookie_status};
+use crate::discovery::Sources;
 use crate::forger::Forger;
 use crate::gateways::Gateways;
 use crate::ground_truth::{GroundTruth, SECOND};
+use crate::mappings::MappingLines;
 use crate::network_faults::{NetworkFaults, SERVERS};
 use crate::outbox::{SimOutbox, instant};
 use crate::pending::Pending;
@@ -59,6 +61,10 @@ pub struct Tally {
     pub hits: u64,
     /// Changes of the states of gateways.
     pub gateway_changes: u64,
+    /// Changes of what the sources of prefixes tell.
+    pub discoveries: u64,
+    /// Answers with addresses of explicit mappings.
+    pub mapped: u64,
 }
 
 impl Tally {
@@ -73,6 +79,8 @@ impl Tally {
         self.failed += other.failed;
         self.hits += other.hits;
         self.gateway_changes += other.gateway_changes;
+        self.discoveries += other.discoveries;
+        self.mapped += other.mapped;
     }
 }
 
@@ -115,6 +123,9 @@ pub struct World {
     pub(crate) lines: [Direction; SERVERS],
     pub(crate) clients: Clients,
     pub(crate) gateways: Gateways,
+    pub(crate) sources: Sources,
+    /// Random numbers for mappings: a world without them plays as if there were none.
+    pub(crate) mapping_rng: Rng,
     pub(crate) forger: Forger,
     /// All configurations so far; the last one is in force.
     pub(crate) configs: Vec<Config>,
@@ -152,6 +163,10 @@ impl World {
         let ground_truth = GroundTruth::new(count, &mut rng);
         let mut gateways = Gateways::new(seed);
         gateways.draw(&mut config);
+        let mut mapping_rng = Rng::new(seed ^ 0x3c6e_f372_fe94_f82b);
+        config.mappings = MappingLines::draw(&ground_truth, &mut mapping_rng);
+        let mut sources = Sources::new(seed);
+        sources.draw(&mut config);
         gateways.configure(&config, SECOND, SECOND);
         config.prepare(&ground_truth);
         let mut settings = config.to_engine(&ground_truth);
@@ -172,6 +187,8 @@ impl World {
             lines: core::array::from_fn(|_| Direction::new(Impairments::default(), rng.next_u64())),
             clients: Clients::draw(&mut rng),
             gateways,
+            mapping_rng,
+            sources,
             forger: Forger::default(),
             configs: vec![config],
             timeline: Timeline::default(),

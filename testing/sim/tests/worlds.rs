@@ -20,7 +20,16 @@ fn in_any_network_faults_every_answer_is_one_that_the_oracle_allows() {
     assert!(outcome.failures.is_empty());
     // A world in which nothing happens would pass, too. Some queries are over the limits of their networks.
     let tally = &outcome.tally;
-    let seen = [tally.synthesized, tally.failed, tally.hits, tally.asked, tally.forged, tally.reloads];
+    let seen = [
+        tally.synthesized,
+        tally.failed,
+        tally.hits,
+        tally.asked,
+        tally.forged,
+        tally.reloads,
+        tally.mapped,
+        tally.discoveries,
+    ];
     assert!(tally.judged >= 45 * QUERIES && seen.iter().all(|&count| count > 20), "{tally:?}");
 }
 

@@ -37,8 +37,7 @@ impl Compose for SynthesisInput<'_, '_> {
     /// None if earlier replies come first.
     fn composition(&self) -> Option<Composition> {
         let SynthesisInput { rules, negative_ttl, secure, before, dns64, .. } = *self;
-        let gateways = dns64.gateways.as_ref();
-        let prefixes = gateways.map_or(ChosenPrefixes::All, |gateways| ChosenPrefixes::of(gateways, rules));
+        let prefixes = ChosenPrefixes::of(dns64, rules);
         before.is_empty().then(|| Composition::Synthesis {
             negative_ttl,
             secure,

@@ -9,7 +9,6 @@
 use crate::counters::COUNTED_PREFIXES;
 use crate::limits::LISTED;
 use core::cell::Cell;
-use core::cmp::Ordering;
 use core::net::Ipv6Addr;
 use pref64::Pref64;
 use std::collections::HashSet;
@@ -96,8 +95,18 @@ pub struct Gateways {
     table: Arc<GatewayTable>,
     /// States by the numbers of the prefixes.
     states: Arc<[PrefixState]>,
-    /// Prefixes of the general list that every client gets; meaningless with [`Spread::Client`].
-    everybody: u64,
+    choice: Choice,
+}
+
+/// Choice among the general prefixes, as far as it is the same for all client networks.
+#[derive(Clone, Debug)]
+enum Choice {
+    /// Every client gets these prefixes, a bit for each.
+    Same(u64),
+    /// Each network gets one of these.
+    OneOf(Box<[Finalist]>),
+    /// Networks leave a prefix one by one.
+    Leaving,
 }
 
 impl GatewayTable {
@@ -146,6 +155,16 @@ struct Candidate {
     state: PrefixState,
 }
 
+/// A candidate among those from which a client network gets one.
+#[derive(Clone, Copy, Debug)]
+struct Finalist {
+    /// Bit of its place in the list.
+    bit: u64,
+    key: u64,
+    /// At least 1.
+    weight: u32,
+}
+
 /// Rank of a candidate for a client, lowest first. A prefix of a higher rank excludes those of lower ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
@@ -169,11 +188,20 @@ impl Candidate {
 impl Gateways {
     /// The table with these states of its prefixes. A prefix without a state is up.
     pub fn new(table: Arc<GatewayTable>, states: Arc<[PrefixState]>) -> Gateways {
-        let mut gateways = Gateways { table, states, everybody: 0 };
-        if gateways.table.spread != Spread::Client {
-            gateways.everybody = gateways.choose(gateways.general_candidates(), 0);
-        }
+        let mut gateways = Gateways { table, states, choice: Choice::Leaving };
+        gateways.choice = gateways.choice_of_all();
         gateways
+    }
+
+    /// Choice among the general prefixes in these states.
+    fn choice_of_all(&self) -> Choice {
+        let candidates = self.general_candidates();
+        let is_leaving = |candidate: Candidate| matches!(candidate.state, PrefixState::Leaving(_));
+        match self.table.spread {
+            Spread::All | Spread::Ordered => Choice::Same(self.choose(candidates, 0)),
+            Spread::Client if candidates.clone().any(is_leaving) => Choice::Leaving,
+            Spread::Client => Choice::OneOf(self.finalists(candidates, 0).collect()),
+        }
     }
 
     /// The table.
@@ -186,9 +214,13 @@ impl Gateways {
         &self.states
     }
 
-    /// State of the prefix with this number.
+    /// State of the prefix with this number. Networks leave a prefix one by one only where each has a prefix of its own: the spread may have
+    /// changed since the drain began.
     fn state(&self, number: usize) -> PrefixState {
-        self.states.get(number).copied().unwrap_or_default()
+        match self.states.get(number).copied().unwrap_or_default() {
+            PrefixState::Leaving(_) if self.table.spread != Spread::Client => PrefixState::Draining,
+            state => state,
+        }
     }
 
     fn candidate(&self, number: usize) -> Candidate {
@@ -196,7 +228,7 @@ impl Gateways {
         Candidate { key: *key, weight: of.weight, state: self.state(number) }
     }
 
-    fn general_candidates(&self) -> impl Iterator<Item = Candidate> {
+    fn general_candidates(&self) -> impl Iterator<Item = Candidate> + Clone {
         (0..self.table.general.min(LISTED)).map(|number| self.candidate(number))
     }
 
@@ -204,32 +236,56 @@ impl Gateways {
     /// bits of `Gateways::counted`.
     #[inline]
     pub fn general(&self, client: Ipv6Addr) -> u64 {
-        match self.table.spread {
-            Spread::Client => self.choose(self.general_candidates(), network(client)),
-            Spread::All | Spread::Ordered => self.everybody,
+        match &self.choice {
+            Choice::Same(prefixes) => *prefixes,
+            Choice::OneOf(finalists) => draw(finalists.iter().copied(), network(client)),
+            Choice::Leaving => self.choose(self.general_candidates(), network(client)),
         }
     }
 
     /// The prefixes of a rule's list that a client gets, a bit for each; 0: none.
     fn of_rule(&self, list: &[Pref64], client: Ipv6Addr) -> u64 {
-        let candidates = list.iter().take(LISTED).map(|prefix| match self.table.number_of(prefix) {
+        let candidate = |prefix: &Pref64| match self.table.number_of(prefix) {
             Some(number) => self.candidate(number),
             None => Candidate { key: prefix_key(prefix), weight: 1, state: PrefixState::Up },
-        });
-        self.choose(candidates, network(client))
+        };
+        let network = network(client);
+        match list {
+            [_] if self.table.all_down == AllDown::Keep => 1,
+            _ => self.choose(list.iter().take(LISTED).map(candidate), network),
+        }
     }
 
     /// Chooses the prefixes of a list for a client network.
-    fn choose(&self, candidates: impl Iterator<Item = Candidate>, network: u64) -> u64 {
-        let (chosen, rank) = match self.table.spread {
-            Spread::Client => choose_one(candidates, network),
-            Spread::All => choose_all(candidates, network),
-            Spread::Ordered => {
-                let (all, rank) = choose_all(candidates, network);
-                (all & all.wrapping_neg(), rank)
-            }
+    fn choose(&self, candidates: impl Iterator<Item = Candidate> + Clone, network: u64) -> u64 {
+        let mut finalists = self.finalists(candidates, network);
+        match self.table.spread {
+            Spread::Client => draw(finalists, network),
+            Spread::All => finalists.fold(0, |all, finalist| all | finalist.bit),
+            Spread::Ordered => finalists.next().map_or(0, |first| first.bit),
+        }
+    }
+
+    /// The candidates that a client network may get: those of the highest rank, and of these with [`Spread::Client`] those with a weight.
+    fn finalists(
+        &self,
+        candidates: impl Iterator<Item = Candidate> + Clone,
+        network: u64,
+    ) -> impl Iterator<Item = Finalist> {
+        let weighs = self.table.spread == Spread::Client;
+        let rank = move |candidate: &Candidate| {
+            let rank = candidate.rank(network);
+            (rank, weighs && candidate.weight > 0)
         };
-        if rank != Rank::Up && self.table.all_down == AllDown::Empty { 0 } else { chosen }
+        let highest = candidates.clone().map(|candidate| rank(&candidate)).max();
+        let is_up = highest.is_some_and(|(rank, _)| rank == Rank::Up);
+        let best = highest.filter(|_| is_up || self.table.all_down == AllDown::Keep);
+        let of_best = candidates.enumerate().filter(move |(_, candidate)| Some(rank(candidate)) == best);
+        of_best.map(|(place, Candidate { key, weight, .. })| Finalist {
+            bit: 1 << place,
+            key,
+            weight: weight.max(1),
+        })
     }
 
     /// Bit of a prefix among those whose answers are counted; 0: it is not counted.
@@ -278,45 +334,18 @@ pub enum Unused {
     Other,
 }
 
-/// All candidates of the highest rank, and that rank.
-fn choose_all(candidates: impl Iterator<Item = Candidate>, network: u64) -> (u64, Rank) {
-    let (mut chosen, mut highest) = (0, Rank::Down);
-    for (place, candidate) in candidates.enumerate() {
-        let rank = candidate.rank(network);
-        if rank > highest {
-            (chosen, highest) = (0, rank);
-        }
-        if rank == highest {
-            chosen |= 1 << place;
-        }
-    }
-    (chosen, highest)
-}
-
-/// The candidate of a client network, and its rank. Within a rank those with a weight come first.
-fn choose_one(candidates: impl Iterator<Item = Candidate>, network: u64) -> (u64, Rank) {
+/// The finalist of a client network, as a bit; 0: there is none.
+#[inline]
+fn draw(finalists: impl Iterator<Item = Finalist>, network: u64) -> u64 {
     let mixed = mix(network);
-    let (mut chosen, mut best) = (0, None::<Draw>);
-    for (place, candidate) in candidates.enumerate() {
-        let draw = Draw {
-            rank: candidate.rank(network),
-            has_weight: candidate.weight > 0,
-            weight: candidate.weight.max(1),
-            number: mix(mixed.wrapping_add(candidate.key)),
-        };
-        if best.is_none_or(|best| draw.is_better(&best)) {
-            (chosen, best) = (1 << place, Some(draw));
-        }
-    }
-    (chosen, best.map_or(Rank::Down, |best| best.rank))
+    let draws = finalists.map(|of| Draw { of, number: mix(mixed.wrapping_add(of.key)) });
+    draws.reduce(|best, draw| if draw.is_better(&best) { draw } else { best }).map_or(0, |best| best.of.bit)
 }
 
-/// The number that a prefix has drawn for a network.
+/// The number that a finalist has drawn for a network.
 #[derive(Clone, Copy)]
 struct Draw {
-    rank: Rank,
-    has_weight: bool,
-    weight: u32,
+    of: Finalist,
     /// u in units of 2^-64.
     number: u64,
 }
@@ -324,16 +353,13 @@ struct Draw {
 impl Draw {
     #[inline]
     fn is_better(&self, other: &Draw) -> bool {
-        match (self.rank, self.has_weight).cmp(&(other.rank, other.has_weight)) {
-            Ordering::Equal if self.weight == other.weight => self.number > other.number,
-            // weight / -ln(u) is larger; the base of the logarithm does not matter.
-            Ordering::Equal => {
-                let score = u128::from(self.weight) * u128::from(negative_log2(other.number));
-                let best = u128::from(other.weight) * u128::from(negative_log2(self.number));
-                (score, self.number) > (best, other.number)
-            }
-            order => order == Ordering::Greater,
+        if self.of.weight == other.of.weight {
+            return self.number > other.number;
         }
+        // weight / -ln(u) is larger; the base of the logarithm does not matter.
+        let score = u128::from(self.of.weight) * u128::from(negative_log2(other.number));
+        let best = u128::from(other.of.weight) * u128::from(negative_log2(self.number));
+        (score, self.number) > (best, other.number)
     }
 }
 

@@ -190,6 +190,18 @@ fn networks_leave_a_prefix_that_drains_in_a_random_order_and_none_comes_back() {
 }
 
 #[test]
+fn without_networks_that_have_a_prefix_each_all_leave_a_draining_one_at_once() {
+    for spread in [Spread::All, Spread::Ordered] {
+        let leaving = with(&gateways(spread, AllDown::Keep, &[1, 1]), &[Leaving(1), Up]);
+        for number in 0..100 {
+            assert_eq!(leaving.general(client(number)), 0b10);
+            let chooser = Chooser::new(client(number));
+            assert_eq!(chooser.in_use(Some(&leaving), &[prefix(0), prefix(1)], false), 0b10);
+        }
+    }
+}
+
+#[test]
 fn lists_of_rules_are_judged_by_their_own_prefixes() {
     let general = vec![TablePrefix { prefix: prefix(0), weight: 1, is_probed: true }];
     let other = |number| TablePrefix { prefix: prefix(number), weight: 1, is_probed: true };

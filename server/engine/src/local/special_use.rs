@@ -108,7 +108,7 @@ fn reserved<'s>(
     let SpecialUseSettings { dns64, local_data, forward_zones } = settings;
     let zone = reserved::zone_of(name, local_data.has_empty_zones())?;
     // The DS records of a forward zone are data of the zone above it, which is the reserved one unless another forward zone is between.
-    let spoken_of = ForwardKey { name, qtype }.forwarded_name();
+    let spoken_of = ForwardKey { name, qtype, is_own: false }.forwarded_name();
     // A zone above the reserved one, such as the root, does not speak of it.
     let mut within =
         forward_zones.iter().filter(|forward| wire::is_at_or_below(&forward.name, &name[zone.apex..]));

@@ -79,13 +79,15 @@ pub struct Question<'a> {
     pub class: Class,
 }
 
-/// Name and type of a question, by which the forwarders are chosen that are asked.
+/// The parts of a question by which the forwarders are chosen that are asked.
 #[derive(Clone, Copy)]
 pub struct ForwardKey<'a> {
     /// Name in wire form, in any letter case.
     pub name: &'a [u8],
     /// Type.
     pub qtype: Type,
+    /// True for a question of the server itself ([`QueryFlags::OWN`]): the default forwarders are asked, whatever zone the name is in.
+    pub is_own: bool,
 }
 
 impl<'a> ForwardKey<'a> {
@@ -94,7 +96,7 @@ impl<'a> ForwardKey<'a> {
     /// are none. The root has no parent.
     #[inline]
     pub fn forwarded_name(self) -> &'a [u8] {
-        let ForwardKey { name, qtype } = self;
+        let ForwardKey { name, qtype, .. } = self;
         match name {
             [length, rest @ ..] if qtype == Type::DS && *length > 0 => {
                 rest.get(usize::from(*length)..).unwrap_or(name)
@@ -108,7 +110,8 @@ impl<'a> Question<'a> {
     /// Name and type, by which the forwarders are chosen that are asked.
     #[inline]
     pub fn forward_key(&self) -> ForwardKey<'a> {
-        ForwardKey { name: self.name, qtype: self.qtype }
+        let is_own = self.query_flags.has(QueryFlags::OWN);
+        ForwardKey { name: self.name, qtype: self.qtype, is_own }
     }
 }
 
@@ -136,7 +139,7 @@ impl CurrentQuestion<'_> {
     /// Name and type, by which the forwarders are chosen that are asked.
     #[inline]
     pub fn forward_key(&self) -> ForwardKey<'_> {
-        ForwardKey { name: self.name, qtype: self.qtype }
+        ForwardKey { name: self.name, qtype: self.qtype, is_own: false }
     }
 
     /// Writes the question section.

@@ -208,6 +208,9 @@ impl ForwardZones {
         if let [only] = &self.groups[..] {
             return only;
         }
+        if question.is_own {
+            return &self.groups[0];
+        }
         &self.groups[self.zones.longest(question.forwarded_name()).map_or(0, |zone| zone + 1)]
     }
 
@@ -405,7 +408,7 @@ mod tests {
     }
 
     fn number(groups: &ForwardZones, name: &[u8]) -> u32 {
-        groups.group_number(ForwardKey { name, qtype: Type::A })
+        groups.group_number(ForwardKey { name, qtype: Type::A, is_own: false })
     }
 
     #[test]
@@ -413,7 +416,7 @@ mod tests {
         for zones in [0, 1, 3, 60_000] {
             let groups = ForwardZones::new(&config(zones, |zone| 2 + (zone % 4) as u8));
             let servers = |name: &[u8]| -> Vec<SocketAddr> {
-                let key = ForwardKey { name, qtype: Type::A };
+                let key = ForwardKey { name, qtype: Type::A, is_own: false };
                 groups.group(key).iter().map(|&number| groups.list[usize::from(number)].address).collect()
             };
             assert_eq!(servers(b"\x03www\x05other\0"), [address(1)]);
@@ -433,7 +436,9 @@ mod tests {
         let mut upstream = UpstreamConfig { zones, ..config(0, |_| 0) };
         let server = |upstream: &UpstreamConfig, name, qtype| {
             let groups = ForwardZones::new(upstream);
-            let [only] = groups.group(ForwardKey { name, qtype }) else { panic!("one server") };
+            let [only] = groups.group(ForwardKey { name, qtype, is_own: false }) else {
+                panic!("one server")
+            };
             groups.list[usize::from(*only)].address
         };
         // RFC 4035 section 3.1.4.1: a DS query for a zone cut is one for the parent zone.

@@ -351,7 +351,8 @@ impl OutboundQuery {
     /// Name and type, by which its servers are chosen.
     #[inline]
     pub fn forward_key(&self) -> ForwardKey<'_> {
-        ForwardKey { name: self.name(), qtype: self.qtype }
+        let is_own = self.query_flags.has(QueryFlags::OWN);
+        ForwardKey { name: self.name(), qtype: self.qtype, is_own }
     }
 
     /// The question of the outbound query.
@@ -367,10 +368,10 @@ impl OutboundQuery {
         }
     }
 
-    /// True if a client query waits for the outcome, or will read it.
+    /// True if a client query waits for the outcome, or will read it, or the server itself waits.
     #[inline]
     pub fn is_wanted(&self) -> bool {
-        self.pending_queries != NONE || self.early_a_users > 0
+        self.pending_queries != NONE || self.early_a_users > 0 || self.query_flags.has(QueryFlags::OWN)
     }
 
     /// True if an attempt that may still be answered went over a link with this ID.

@@ -2,6 +2,8 @@
 //! ports, cookies, retries, and TCP after an attempt of forgery. No client query joins them, and their replies go to the server, not into
 //! the cache.
 //!
+//! The default forwarders are asked, also where a forward zone has the name: the question is about what they do with all names.
+//!
 //! The server asks one question at a time, rarely, so all of this is cold.
 
 use crate::base::slab::Index;

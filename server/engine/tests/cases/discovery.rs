@@ -1,9 +1,9 @@
 //! Prefixes that are discovered: without one nothing is synthesized, and says so; one that is found is in all answers from then on, and one
 //! that is gone in none. The question to the upstreams takes the way of all questions.
 
-use crate::world::{Reply, World, query, set_prefixes, settings};
+use crate::world::{Reply, World, deliver, forwarders, query, set_prefixes, settings};
 use engine::dns64::rules::{Rule, Rules};
-use engine::settings::{Discovery, Dns64};
+use engine::settings::{Discovery, Dns64, ForwardZone};
 use engine::upstream::OwnReply;
 use engine::{Counter, Span};
 use std::sync::Arc;
@@ -150,6 +150,46 @@ fn the_servers_own_question_goes_the_way_of_all_and_its_reply_to_the_server_alon
     assert_eq!(world.engine.take_own_reply(), None, "once");
     assert_eq!(world.engine.cached().1, 0);
     world.assert_conservation();
+}
+
+#[test]
+fn the_servers_own_question_goes_to_the_default_forwarders_whatever_zone_has_its_name() {
+    let mut settings = settings();
+    let default = settings.upstream.forwarders[0];
+    let zones = [&b"\x04arpa\x00"[..], b"\x08ipv4only\x04arpa\x00", b"\x00"];
+    let zone =
+        |name: &[u8]| ForwardZone { name: name.into(), forwarders: vec!["192.0.2.9:53".parse().unwrap()] };
+    settings.upstream.zones = zones.map(zone).into();
+    let mut world = World::new(settings);
+    // The first one is silent: the tries after it are for the default forwarders, too.
+    world.set_upstreams(|_, _| Vec::new());
+    world.engine.ask_own(IPV4ONLY, Type::AAAA);
+    world.poll();
+    world.run(Span::from_secs(60));
+    assert_eq!(world.engine.take_own_reply(), Some(OwnReply::None));
+    let own = world.asked.iter().filter(|asked| asked.name().eq_ignore_ascii_case("ipv4only.arpa."));
+    let own: Vec<_> = own.map(|asked| asked.upstream).collect();
+    assert!(own.len() > 1 && own.iter().all(|server| *server == default), "{own:?}");
+}
+
+#[test]
+fn the_servers_own_question_goes_to_another_forwarder_after_a_failure() {
+    let mut settings = settings();
+    settings.upstream.forwarders = forwarders("192.0.2.53 192.0.2.54");
+    let mut world = World::new(settings);
+    let first = world.engine.settings().upstream.forwarders[0];
+    world.set_upstreams(move |asked, _| {
+        let answer = match asked.upstream == first {
+            true => Reply::rcode(Rcode::REFUSED),
+            false => Reply::answer(&["ipv4only.arpa. 60 IN AAAA 2001:db8:64:a::c000:aa"]),
+        };
+        vec![deliver(asked, Span::from_millis(5), &answer)]
+    });
+    world.engine.ask_own(IPV4ONLY, Type::AAAA);
+    world.poll();
+    world.run(Span::from_secs(1));
+    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply() else { panic!("a reply") };
+    assert_eq!(wire::Message::parse(&reply).unwrap().rcode(), Rcode::NOERROR);
 }
 
 #[test]

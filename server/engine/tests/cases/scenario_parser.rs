@@ -11,8 +11,8 @@ use engine::local::{self, LocalData};
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
 use engine::settings::{
-    ClientSubnet, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, PrivateAddresses, Reverse,
-    Select,
+    ClientSubnet, Discovery, Dnssec, ForwardZone, Lookup, Networks, NonGlobal, OnFailure, PrivateAddresses,
+    Reverse, Select,
 };
 use engine::{Settings, Span, Transport};
 use pref64::Pref64;
@@ -48,6 +48,11 @@ pub enum Step {
     Gateway {
         prefix: Pref64,
         state: PrefixState,
+    },
+    /// The sources of prefixes tell of these, for so many seconds.
+    Discovered {
+        prefixes: String,
+        ttl_secs: u32,
     },
     Asks {
         from: String,
@@ -166,6 +171,11 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
                 _ => return Err("up, down or draining".into()),
             },
         },
+        ["discovered"] => Step::Discovered { prefixes: String::new(), ttl_secs: 300 },
+        ["discovered", ref prefixes @ .., "for", time] => {
+            let ttl_secs = (span(time)?.0 / 1_000_000_000) as u32;
+            Step::Discovered { prefixes: prefixes.join(" "), ttl_secs }
+        }
         ["address", address, fate @ ("lives" | "dies")] => Step::Tried {
             address: address.parse().map_err(|error| format!("{address}: {error}"))?,
             lives: fate == "lives",
@@ -279,6 +289,10 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             continue;
         }
         match key.as_str() {
+            "dns64.prefixes" if value == "discover" => {
+                prefixes.clear();
+                made.dns64.discovery = Some(Discovery { configuration: 1, ttl_secs: 3600 });
+            }
             "dns64.prefixes" => prefixes.clone_from(value),
             "dns64.suffix" => suffix.clone_from(value),
             "dns64.exclude-aaaa" => exclude.clone_from(value),

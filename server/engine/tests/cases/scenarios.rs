@@ -3,10 +3,11 @@
 use super::scenario_parser::{Statement, Step, cache_size, configured, read};
 use crate::world::{
     Answer, COOKIE, ClientQuery, Recording, SentQuery, World, canonical, client, cookie_of, name, octets,
-    query, subnet, subnets,
+    query, set_prefixes, subnet, subnets,
 };
 use engine::dns64::gateways::{Gateways, PrefixState};
 use engine::dns64::verdicts::{Verdict, Verdicts};
+use engine::settings::Discovery;
 use engine::{Counter, Transport};
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,6 +142,13 @@ impl Player {
                 states.resize(table.prefixes().count(), PrefixState::Up);
                 states[number] = *state;
                 engine.set_gateways(Some(Gateways::new(table, states.into())));
+                Ok(())
+            }
+            Step::Discovered { prefixes, ttl_secs } => {
+                let mut dns64 = self.world.engine.settings().dns64.clone();
+                set_prefixes(&mut dns64, prefixes);
+                dns64.discovery = Some(Discovery { configuration: 1, ttl_secs: *ttl_secs });
+                self.world.engine.set_dns64(dns64);
                 Ok(())
             }
             Step::Tried { address, lives } => {

@@ -1,8 +1,9 @@
 //! The whole TOML document: read table by table, printed again, and compared with another one.
 
 use super::key::{Effect, Key, read as read_keys};
-use super::keys::{Config, Gateway, Rule, Zone, keys};
+use super::keys::{Config, Gateway, NetworkInterface, Rule, Surroundings, Zone, keys};
 use super::limits;
+use super::network::read_interfaces;
 use super::report::{Fault, Problems};
 use super::table::Table;
 use gateways::limits::GATEWAYS;
@@ -27,6 +28,7 @@ pub fn read(document: &DeTable<'_>, problems: &Problems) -> Config {
                 config.dns64.gateways = read_gateways(table.tables("gateway"), problems);
                 config.dns64.rules = read_rules(table.tables("rule"), problems);
             }
+            "network" => config.network.interfaces = read_interfaces(table.tables("interface"), problems),
             _ => {}
         }
         table.finish();
@@ -120,7 +122,10 @@ impl Config {
     /// a system with the same resolvers.
     pub fn to_toml(&self) -> String {
         let mut tables: Vec<String> = Vec::new();
-        for name in self::tables().filter(|name| !name.contains('.')) {
+        // The network is no part of what is in force.
+        let has_network = self.network != Surroundings::default();
+        let in_use = |name: &&str| !name.contains('.') && (has_network || *name != "network");
+        for name in self::tables().filter(in_use) {
             tables.push(printed(&format!("[{name}]"), self, of(name)));
             match name {
                 "upstream" => {
@@ -135,6 +140,13 @@ impl Config {
                     tables.extend(gateways.map(print));
                     let rules = self.dns64.rules.iter();
                     tables.extend(rules.map(|rule| printed("[[dns64.rule]]", rule, Rule::KEYS.iter())));
+                }
+                "network" => {
+                    let interfaces = self.network.interfaces.iter();
+                    let print = |interface| {
+                        printed("[[network.interface]]", interface, NetworkInterface::KEYS.iter())
+                    };
+                    tables.extend(interfaces.map(print));
                 }
                 _ => {}
             }
@@ -182,7 +194,8 @@ pub fn described() -> Vec<DescribedKey> {
     });
     let zone = Zone::KEYS.iter().map(described_key);
     let (rule, gateway) = (Rule::KEYS.iter().map(described_key), Gateway::KEYS.iter().map(described_key));
-    single.chain(zone).chain(rule).chain(gateway).collect()
+    let interface = NetworkInterface::KEYS.iter().map(described_key);
+    single.chain(zone).chain(rule).chain(gateway).chain(interface).collect()
 }
 
 fn described_key<S>(key: &Key<S>) -> DescribedKey {

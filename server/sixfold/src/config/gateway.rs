@@ -45,7 +45,8 @@ pub fn finish(dns64: &mut Dns64, problems: &Problems, warnings: &mut Vec<String>
             problems.add(&place, Fault::new(what, "put all probes of a prefix into one [[dns64.gateway]]"));
         }
         dns64.gateways.push(gateway.clone());
-        if dns64.spread != Spread::Client && problems.is_set(&format!("dns64.gateway[{number}].weight")) {
+        // The default has no effect either way, and the printed configuration has it.
+        if dns64.spread != Spread::Client && gateway.weight != Gateway::default().weight {
             warnings.push(format!(
                 "the `weight` of the gateway of {entry} has no effect: weights are for `dns64.spread = \"client\"`"
             ));

@@ -142,5 +142,7 @@ fn a_weight_that_has_no_effect_is_a_warning() {
     let warnings = accepted(&(all.clone() + &gateway("2001:db8:a::/96", "weight = 2"))).1;
     assert_eq!(warnings.len(), 1);
     assert!(warnings[0].starts_with("the `weight` of the gateway of 2001:db8:a::/96 has no effect"));
-    assert_eq!(accepted(&(all.clone() + &gateway("2001:db8:a::/96", ""))).1, [""; 0]);
+    let (config, warnings) = accepted(&(all.clone() + &gateway("2001:db8:a::/96", "")));
+    assert_eq!(warnings, [""; 0]);
+    assert_eq!(accepted(&config.to_toml()).1, [""; 0], "it is printed with the weight 1");
 }

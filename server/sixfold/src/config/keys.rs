@@ -10,6 +10,7 @@ use super::form::{Addresses, Boolean, FILE, List, Number, Text, Time, Words, net
 use super::forwarder::Forwarders;
 use super::key::{Key, further, repeated, tables};
 use super::model::{BadRecords, Datapath, Format, Health, Level, LogTarget, PolicyFile, Steer};
+use super::network::{host, interface_address, interface_name, lifetime, pool};
 use super::port_range::PortRange;
 use super::prefix_entry::{PrefixEntry, special};
 use super::probe::PROBES;
@@ -19,7 +20,7 @@ use super::values::{
     Secrets, Trust, User, Workers, anchors, any_network, ddr_name, doh_path, interface, ipv4_network,
     ipv6_network, lookup, policy_zone, server_text, shown_anchors, shown_lookup, socket, source, suffix,
 };
-use super::{Name, dnstap, limits};
+use super::{Name, dnstap, limits, units};
 use ::dnstap::Destination;
 use engine::dns64::gateways::{AllDown, Spread};
 use engine::dns64::rules::RealAaaa;
@@ -29,6 +30,7 @@ use engine::settings::{
     ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
 };
 use gateways::Probe;
+use plan::{Advertiser, Dhcpv4, InterfaceAddress, Role};
 use pref64::Pref64;
 use pref64::mapping::Mappings;
 use std::collections::BTreeMap;
@@ -363,6 +365,79 @@ tables! {
         /// Reader of dnstap, to which the server connects and writes every message of clients and upstreams (Frame Streams):
         "dnstap" dnstap: Option<Destination> = None, Text {
             shape: "address", kind: "the address of a reader", parse: dnstap::destination, show: Destination::to_string,
+        };
+    }
+
+    /// `[network]` and `[[network.interface]]`, which are for `sixfold plan` only.
+    "network" network: Surroundings {
+        /// The NAT64:
+        "gateway" gateway: plan::Gateway = plan::Gateway::None, Words(&[
+            ("jool", plan::Gateway::Jool), ("tayga", plan::Gateway::Tayga), ("elsewhere", plan::Gateway::Elsewhere), ("none", plan::Gateway::None),
+        ]);
+        /// The sender of router advertisements:
+        "advertiser" advertiser: Advertiser = Advertiser::None, Words(&[
+            ("radvd", Advertiser::Radvd), ("networkd", Advertiser::Networkd), ("bird", Advertiser::Bird), ("odhcpd", Advertiser::Odhcpd),
+            ("elsewhere", Advertiser::Elsewhere), ("none", Advertiser::None),
+        ]);
+        /// The DHCPv4 server:
+        "dhcpv4" dhcpv4: Dhcpv4 = Dhcpv4::None,
+            Words(&[("kea", Dhcpv4::Kea), ("dnsmasq", Dhcpv4::Dnsmasq), ("none", Dhcpv4::None)]);
+        /// Prefix of the NAT64, which is announced (RFC 8781): one of `dns64.prefixes`.
+        /// `""` means the only one there.
+        "prefix" prefix: Option<Pref64> = None, Text {
+            shape: "prefix", kind: "a prefix like \"64:ff9b::/96\"", parse: prefix, show: Pref64::to_string,
+        };
+        /// IPv4 addresses of the gateway: those that TAYGA gives to clients, or those that clients share with Jool.
+        /// `""` means 192.168.255.0/24 with TAYGA, and the addresses of this machine with Jool.
+        "pool" pool: Option<Network> = None, Text {
+            shape: "network", kind: "a network like \"192.168.255.0/24\"", parse: pool, show: Network::to_string,
+        };
+        /// IPv6 address of TAYGA itself, from which it sends ICMPv6 errors: an address of the site that is on no link.
+        /// TAYGA with the prefix `64:ff9b::/96` needs one.
+        "gateway-address" gateway_address: Option<Ipv6Addr> = None, Text {
+            shape: "IPv6 address", kind: "an IPv6 address", parse: host, show: Ipv6Addr::to_string,
+        };
+        /// Octets of the largest packet on the links of the clients.
+        "mtu" mtu: u32 = 1500, Number(limits::MTU);
+        /// Addresses of resolvers that are announced (RFC 8106), at most 16.
+        /// An empty list means those of this server on each interface.
+        "rdnss" rdnss: Vec<Ipv6Addr> = Vec::new(), List {
+            most: Some((limits::ANNOUNCED_RESOLVERS, "addresses", "announce fewer: clients use about three")),
+            twice: Some(("address", "name each address once")),
+            ..List::of("addresses", "an IPv6 address", host, Ipv6Addr::to_string)
+        };
+        /// Announce the encrypted listeners of `[tls]`, by the name `tls.ddr-name` (RFC 9463), if the advertiser can.
+        "dnr" dnr: bool = true, Boolean;
+        /// Longest time between two router advertisements.
+        "interval" interval: Duration = Duration::from_secs(600), Time(limits::ANNOUNCED, "10m");
+        /// Lifetime of the default router in advertisements.
+        "router-lifetime" router_lifetime: Duration = Duration::from_secs(1800), Time(limits::ANNOUNCED, "30m");
+        /// Lifetime of the NAT64 prefix in advertisements, rounded up to 8 s.
+        /// `""` means three times `interval`, or `router-lifetime` if that is longer.
+        "pref64-lifetime" pref64_lifetime: Option<Duration> = None, Text {
+            shape: "duration", kind: "a duration like \"30m\"", parse: lifetime, show: |lifetime| units::show_duration(*lifetime),
+        };
+        /// Time for which DHCPv4 clients that can do without IPv4 do so (option 108, RFC 8925).
+        /// `"0s"` means that they are not told to.
+        "v6-only-wait" v6_only_wait: Duration = Duration::from_secs(1800), Time(limits::ANNOUNCED, "30m");
+        with {
+            /// `[[network.interface]]`, in order.
+            interfaces: Vec<NetworkInterface> = Vec::new();
+        }
+    }
+}
+
+repeated! {
+    /// `[[network.interface]]`.
+    "network.interface" NetworkInterface {
+        /// Name of the interface.
+        "name" name: String = String::new(), Text { shape: "name", kind: "the name of an interface", parse: interface_name, show: String::clone };
+        /// Side of this machine that the interface is on:
+        "role" role: Role = Role::Clients, Words(&[("clients", Role::Clients), ("uplink", Role::Uplink)]);
+        /// Addresses of this machine on the interface, with the lengths of their networks: those are the networks of the clients there.
+        "addresses" addresses: Vec<InterfaceAddress> = Vec::new(), List {
+            twice: Some(("address", "name each address once")),
+            ..List::of("addresses", "an address with a length", interface_address, InterfaceAddress::to_string)
         };
     }
 }

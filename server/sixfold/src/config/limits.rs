@@ -151,3 +151,16 @@ pub const SOCKET_PATH: usize = 107;
 
 /// Nameservers used from resolv.conf. The C library uses three; some systems list more.
 pub const SYSTEM_FORWARDERS: usize = 16;
+
+/// Interfaces of a router in `[network]`: switches with routing have some hundred, and files for so many are still written at once.
+pub const NETWORK_INTERFACES: usize = 256;
+
+/// Octets of a packet on a link. `sixfold plan` refuses what no link with IPv6 has, with the reason.
+pub const MTU: RangeInclusive<u64> = 68..=65_575;
+
+/// Times in router advertisements and DHCPv4. A week is more than any of them may be but the wait of option 108, and a network that clients
+/// take for a week as it was cannot be changed. `sixfold plan` knows the limits of each, and their reasons.
+pub const ANNOUNCED: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(7 * 86_400);
+
+/// Resolvers in one router advertisement: more do not fit into a packet beside the other options, and clients keep about three.
+pub const ANNOUNCED_RESOLVERS: usize = 16;

@@ -1,6 +1,6 @@
 //! Loading of the configuration: the file, then the flags, then the checks over both.
 
-use super::report::{Fault, Place, Problem, Problems, Report};
+use super::report::{Fault, Place, Places, Problem, Problems, Report};
 use super::source::SourceLines;
 use super::{
     Config, DEFAULT_CONTROL, DEFAULT_PATH, Overrides, checks, document, limits, of_interfaces, secret_files,
@@ -88,6 +88,31 @@ pub fn load(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failur
 /// As [`load`], except for the user.
 pub fn load_again(file: Option<&Path>, overrides: &Overrides) -> Result<Loaded, Failure> {
     read(file, overrides, |_| None)
+}
+
+/// A valid configuration with its text, in which further checks find the places of values.
+#[derive(Clone, Debug)]
+pub struct Located {
+    /// The configuration.
+    pub config: Config,
+    /// The text of the file.
+    pub text: String,
+    /// The places of the values in it.
+    pub places: Places,
+}
+
+/// Reads and checks a file that another program makes something of; the user that the server becomes need not exist here.
+///
+/// # Errors
+///
+/// As [`load`].
+pub fn load_with_places(file: &Path) -> Result<Located, Failure> {
+    let text = read_text(file)
+        .map_err(|error| Failure::Unreadable { path: file.to_owned(), why: error.to_string() })?;
+    let name = file.display().to_string();
+    let parsed = parse_with_places(&name, &text, &Overrides::default(), Path::new("/etc/resolv.conf"));
+    let (config, _, places) = parsed.map_err(Failure::Wrong)?;
+    Ok(Located { config, text, places })
 }
 
 fn read(
@@ -186,11 +211,22 @@ pub fn parse(
     overrides: &Overrides,
     resolv_conf: &Path,
 ) -> Result<(Config, Vec<String>), Report> {
+    parse_with_places(name, text, overrides, resolv_conf).map(|(config, warnings, _)| (config, warnings))
+}
+
+/// As [`parse`], with the places of all values.
+fn parse_with_places(
+    name: &str,
+    text: &str,
+    overrides: &Overrides,
+    resolv_conf: &Path,
+) -> Result<(Config, Vec<String>, Places), Report> {
     let (document, syntax) = DeTable::parse_recoverable(text);
     let problems = Problems::default();
     let mut config = document::read(document.get_ref(), &problems);
     checks::apply(overrides, &mut config, &problems);
     let warnings = checks::finish(&mut config, resolv_conf, &problems);
+    let places = problems.take_places();
     let mut report =
         Report { file: name.to_owned(), text: text.to_owned(), problems: problems.into_sorted() };
     if !syntax.is_empty() {
@@ -216,7 +252,7 @@ pub fn parse(
         }
         report.problems = found.into_sorted();
     }
-    if report.problems.is_empty() { Ok((config, warnings)) } else { Err(report) }
+    if report.problems.is_empty() { Ok((config, warnings, places)) } else { Err(report) }
 }
 
 fn syntax_fault(message: &str) -> Fault {

@@ -28,7 +28,7 @@ pub fn read(file: &Path, place: &Place, problems: &Problems) -> Option<Arc<Mappi
 ///
 /// A fault for each line that is wrong, up to `MAPPING_FAULTS`, each with its number and what to write instead: no mapping at all, bits set
 /// beyond a length, lengths that do not fit together, or a prefix that an earlier line has.
-fn parse(file: &Path, text: &[u8]) -> Result<Mappings, Vec<Fault>> {
+pub fn parse(file: &Path, text: &[u8]) -> Result<Mappings, Vec<Fault>> {
     let (mut list, mut lines, mut faults) = (Vec::new(), Vec::new(), Vec::new());
     for (number, line) in (1..).zip(text.split(|&octet| octet == b'\n')) {
         let line = line.split(|&octet| octet == b'#').next().unwrap_or_default().trim_ascii();

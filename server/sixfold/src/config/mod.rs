@@ -30,6 +30,7 @@ mod local;
 mod mappings_file;
 mod model;
 mod name;
+mod network;
 mod overrides;
 mod port_range;
 mod prefix_entry;
@@ -66,16 +67,18 @@ pub use hosts_file::parse as hosts_text;
 pub use key::Effect;
 pub use keys::{
     Cache, Config, Control, DEFAULT_CONTROL, DEFAULT_LISTEN, DEFAULT_METRICS, DEFAULT_PATH, Dns64, Edns,
-    Filter, Gateway, Limits, Local, Log, Metrics, Rule, Server, Tls, Upstream, Zone,
+    Filter, Gateway, Limits, Local, Log, Metrics, NetworkInterface, Rule, Server, Surroundings, Tls,
+    Upstream, Zone,
 };
-pub use load::{Failure, Loaded, control_socket, load, load_again, parse};
+pub use load::{Failure, Loaded, Located, control_socket, load, load_again, load_with_places, parse};
+pub use mappings_file::parse as mappings_text;
 pub use model::{BadRecords, Datapath, Format, Level, LogTarget, PolicyFile, Steer};
 pub use name::Name;
 pub use overrides::Overrides;
 pub use port_range::PortRange;
 pub use prefix_entry::{PrefixEntry, is_same, prefixes};
 pub use record::ConfiguredRecord;
-pub use report::{Fault, Place, Problem, Report};
+pub use report::{Fault, Place, Places, Problem, Report};
 pub use resolv_conf::forwarders as system_resolvers;
 pub use rpz::zone as policy_zone;
 pub use secret_files::warnings as secret_file_warnings;

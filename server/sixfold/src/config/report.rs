@@ -72,6 +72,28 @@ impl Problem {
     }
 }
 
+/// The places of values, by key with its table: that of the value, and those of its items if it is a list.
+#[derive(Clone, Debug, Default)]
+pub struct Places(HashMap<String, (Place, Vec<Place>)>);
+
+impl Places {
+    /// True if the file or a flag has the key, or the table.
+    pub fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// The place of an item of a key's list, else of the key, else of the nearest table around it.
+    pub fn nearest(&self, key: &str, item: Option<usize>) -> Place {
+        match self.0.get(key) {
+            Some((place, items)) => item.and_then(|item| items.get(item)).unwrap_or(place).clone(),
+            None => match key.rsplit_once('.') {
+                Some((table, _)) => self.nearest(table, None),
+                None => Place::Default,
+            },
+        }
+    }
+}
+
 /// Collects the problems of one run, warnings, and the places of the values. All tables share it while they are read, hence the cells.
 #[derive(Debug, Default)]
 pub struct Problems {
@@ -146,6 +168,11 @@ impl Problems {
         result.map_err(|fault| self.add(place, fault)).ok()
     }
 
+    /// Takes the places of all values.
+    pub fn take_places(&self) -> Places {
+        Places(self.places.take())
+    }
+
     /// The problems in the order of the file; problems of the command line and of the system come last.
     pub fn into_sorted(self) -> Vec<Problem> {
         let mut problems = self.problems.into_inner();
@@ -174,7 +201,7 @@ impl Report {
     /// Writes the source line with carets below the offending text. Returns the width of the line number.
     fn write_source(
         &self,
-        f: &mut fmt::Formatter<'_>,
+        f: &mut impl fmt::Write,
         lines: &SourceLines<'_>,
         span: &Range<usize>,
     ) -> Result<usize, fmt::Error> {
@@ -189,10 +216,9 @@ impl Report {
         writeln!(f, "{:gutter$} | {:indent$}{:^<carets$}", "", "", "", indent = column - 1)?;
         Ok(gutter)
     }
-}
 
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// Writes all problems.
+    fn write_problems(&self, f: &mut impl fmt::Write) -> fmt::Result {
         let lines = SourceLines::of(&self.text);
         for problem in &self.problems {
             writeln!(f, "error: {}", problem.fault.what)?;
@@ -205,9 +231,33 @@ impl fmt::Display for Report {
             }
             writeln!(f, "{:gutter$} = help: {}\n", "", problem.fault.help)?;
         }
-        let count = self.problems.len();
-        let (errors, them) =
-            if count == 1 { ("1 error".to_owned(), "it") } else { (format!("{count} errors"), "them") };
+        Ok(())
+    }
+
+    /// The number of errors in words, and the word that stands for them.
+    fn counted(&self) -> (String, &'static str) {
+        match self.problems.len() {
+            1 => ("1 error".to_owned(), "it"),
+            count => (format!("{count} errors"), "them"),
+        }
+    }
+
+    /// The problems for a user of `sixfold plan`.
+    pub fn of_plan(&self) -> String {
+        let (mut text, (errors, them)) = (String::new(), self.counted());
+        // Writing to a string cannot fail.
+        let _ = self.write_problems(&mut text);
+        text + &format!(
+            "sixfold: cannot plan with {}: {errors}; correct {them}, then run it again",
+            self.file
+        )
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_problems(f)?;
+        let (errors, them) = self.counted();
         write!(f, "sixfold: cannot use {}: {errors}; correct {them}, then run `sixfold check`", self.file)
     }
 }

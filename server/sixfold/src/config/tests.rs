@@ -137,6 +137,13 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[local]", "records = [\"*.home. A 192.0.2.1\"]", 12, &["`*` is not a wildcard in local records", "response policy zone"]),
     ("[metrics]", "listen = \"127.0.0.1:5364\"", 10, &["also an address of `server.listen`"]),
     ("[log]", "format = \"jsonl\"", 10, &["did you mean \"json\"?"]),
+    ("[network]", "gateway = \"yool\"", 11, &["`yool` is not a value of `network.gateway`", "did you mean \"jool\"?"]),
+    ("[network]", "prefix = \"64:ff9b::/80\"", 10, &["`64:ff9b::/80`"]),
+    ("[network]", "pool = \"2001:db8::/64\"", 8, &["`2001:db8::/64`"]),
+    ("[network]", "gateway-address = \"192.0.2.1\"", 19, &["`192.0.2.1` is not the IPv6 address of a host"]),
+    ("[network]", "rdnss = [\"::1\"]", 10, &["`::1` is not the IPv6 address of a host"]),
+    ("[network]", "pref64-lifetime = \"1800\"", 19, &["`1800`"]),
+    ("[[network.interface]]", "name = \"lan\"", 0, &["this [[network.interface]] has no `role`", "role = \"clients\""]),
 ];
 
 #[test]
@@ -155,7 +162,8 @@ fn every_wrong_value_is_found_with_its_place_and_remedy() {
 #[test]
 fn every_key_of_the_table_has_a_reader_which_tells_its_words() {
     for DescribedKey { table, name, shape, .. } in described() {
-        let is_repeated = ["upstream.zone", "dns64.rule", "dns64.gateway"].contains(&table);
+        let is_repeated =
+            ["upstream.zone", "dns64.rule", "dns64.gateway", "network.interface"].contains(&table);
         let heading = if is_repeated { format!("[[{table}]]") } else { format!("[{table}]") };
         // No key is a date.
         let found = problems(&format!("{heading}\n{name} = 1979-05-27\n"));
@@ -880,7 +888,11 @@ fn the_effective_configuration_reads_back_as_itself() {
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\nnxdomain = \"synthesize\"\n\
         [edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
-        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n";
+        [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n\
+        [network]\ngateway = \"tayga\"\nadvertiser = \"bird\"\ndhcpv4 = \"dnsmasq\"\nprefix = \"64:ff9b:1::/48\"\npool = \"10.64.0.0/16\"\n\
+        gateway-address = \"2001:db8::9\"\nmtu = 1400\nrdnss = [\"2001:db8::53\"]\ndnr = false\ninterval = \"5m\"\nrouter-lifetime = \"20m\"\n\
+        pref64-lifetime = \"21m\"\nv6-only-wait = \"0s\"\n[[network.interface]]\nname = \"lan.7\"\nrole = \"clients\"\n\
+        addresses = [\"2001:db8:c::1/64\", \"192.168.7.1/24\"]\n[[network.interface]]\nname = \"wan\"\nrole = \"uplink\"\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
         let config = read(text);
         assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());

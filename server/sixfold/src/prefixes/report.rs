@@ -2,7 +2,7 @@
 
 use super::sources::trouble_text;
 use super::state::{Prefixes, State as Locked, answers_with};
-use crate::config::is_same;
+use crate::config::{is_same, prefixes};
 use crate::date;
 use engine::Span;
 use engine::counters::COUNTED_PREFIXES;
@@ -203,7 +203,7 @@ impl Prefixes {
 fn origin(state: &Locked, prefix: &Pref64) -> (String, Option<engine::Instant>) {
     let of_this = |one: &&gateways::Announcement| is_same(&one.prefix, prefix);
     let told: Vec<_> = state.discovery.announcements().filter(of_this).collect();
-    if told.is_empty() || state.plan.configured().all_prefixes().any(|own| is_same(own, prefix)) {
+    if told.is_empty() || prefixes(&state.plan.configured().prefixes).any(|own| is_same(own, prefix)) {
         return ("configured".to_owned(), None);
     }
     let whom: Vec<String> = told.iter().map(|one| one.from.to_string()).collect();

@@ -77,14 +77,16 @@ impl Sources {
             return;
         }
         if self.next_look <= now || names.iter().any(|name| !self.interfaces.contains_key(name)) {
-            self.next_look = now + INTERFACES;
-            if self.routers.is_none() {
-                self.subscribe();
-            }
-            self.look_for(names, discovery, now);
+            self.look_for(&names, discovery, now);
         }
         let Some(routers) = &self.routers else { return };
-        for Options { interface, router, options } in std::iter::from_fn(|| routers.take()).take(OPTIONS) {
+        let heard: Vec<Options> = std::iter::from_fn(|| routers.take()).take(OPTIONS).collect();
+        // A router speaks at once to an interface that has come, and then not for minutes: one that is not known may be a source by now.
+        let is_known = |heard: &Options| self.interfaces.values().any(|&number| number == heard.interface);
+        if !heard.iter().all(is_known) {
+            self.look_for(&names, discovery, now);
+        }
+        for Options { interface, router, options } in heard {
             let mut named = self.interfaces.iter().filter(|&(_, &number)| number == interface);
             if let Some((name, _)) = named.next() {
                 discovery.announced(now, name, router, &announced(&options));
@@ -93,16 +95,20 @@ impl Sources {
     }
 
     /// Looks for the interfaces with these names.
-    fn look_for(&mut self, names: Vec<String>, discovery: &mut Discovery, now: Instant) {
+    fn look_for(&mut self, names: &[String], discovery: &mut Discovery, now: Instant) {
+        self.next_look = now + INTERFACES;
+        if self.routers.is_none() {
+            self.subscribe();
+        }
         for name in names {
             let Some(routers) = &self.routers else { return };
-            let number = routers.interface(&name).ok().flatten();
+            let number = routers.interface(name).ok().flatten();
             let before = self.interfaces.insert(name.clone(), number.unwrap_or(0));
             // Another interface of this name has other routers.
             if before.is_some_and(|before| before != 0 && Some(before) != number) {
-                discovery.note_interface(now, &name, false);
+                discovery.note_interface(now, name, false);
             }
-            discovery.note_interface(now, &name, number.is_some());
+            discovery.note_interface(now, name, number.is_some());
         }
     }
 

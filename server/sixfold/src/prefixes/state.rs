@@ -3,7 +3,7 @@
 //! The state machines are the crate `gateways`. The workers have copies of the states, and no lock.
 
 use super::plan::Plan;
-use crate::config::Config;
+use crate::config::{Config, prefixes};
 use datapath::remedy::with_remedy;
 use engine::dns64::gateways::{GatewayTable, Gateways, Spread};
 use engine::dns64::verdicts::{Untried, Verdicts};
@@ -355,7 +355,7 @@ pub(super) fn answers_with(answers: &[(Pref64, u64)], prefix: &Pref64) -> u64 {
 
 /// Watches the sources of a configuration.
 fn discovery_of(config: &Config, mut discovery: Discovery, now: Instant) -> Discovery {
-    let configured = config.dns64.all_prefixes().copied().collect();
+    let configured = prefixes(&config.dns64.prefixes).copied().collect();
     discovery.configure(now, config.dns64.sources().cloned().collect(), configured);
     discovery
 }
@@ -502,6 +502,18 @@ mod tests {
         state.use_found(now);
         drop(state);
         assert_eq!(general(&prefixes), ["2001:db8:a::/96"]);
+    }
+
+    #[test]
+    fn a_prefix_that_only_a_rule_has_may_be_found() {
+        let rule = "[[dns64.rule]]\nnames = [\"x.example\"]\nprefixes = [\"2001:db8:1::/96\"]\n";
+        let prefixes = made(&config(&format!("{SOURCES}{rule}")), &[], 1);
+        tell(&prefixes, "2001:db8:1::/96");
+        assert_eq!(general(&prefixes), ["2001:db8:1::/96", "2001:db8:a::/96"]);
+        let started = std::time::SystemTime::now();
+        let origins: Vec<String> =
+            prefixes.statuses(started, &Answers::new()).into_iter().map(|status| status.origin).collect();
+        assert_eq!(origins, ["discovered from the upstream", "configured"]);
     }
 
     #[test]

@@ -24,7 +24,15 @@ fn every_example_is_accepted_without_a_warning() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    let kinds = ["campus.toml", "every-key.toml", "home.toml", "isp.toml", "kubernetes.toml", "mobile.toml"];
+    let kinds = [
+        "campus.toml",
+        "every-key.toml",
+        "home.toml",
+        "isp.toml",
+        "kubernetes.toml",
+        "mobile.toml",
+        "router.toml",
+    ];
     assert_eq!(names, kinds);
     for name in names {
         let output = check(&folder.join(&name));

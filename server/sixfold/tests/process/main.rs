@@ -43,6 +43,7 @@ mod monitoring;
 mod needs;
 mod overload;
 mod packet_cache;
+mod plan;
 mod proxy;
 mod query_source;
 mod readme;

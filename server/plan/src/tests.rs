@@ -1,0 +1,386 @@
+//! Whole plans: what the files have in common, and the contradictions that keep them from being written.
+
+use crate::*;
+use pref64::Pref64;
+
+fn prefix(address: &str, length: u8) -> Pref64 {
+    Pref64::new(address.parse().unwrap(), length).unwrap()
+}
+
+fn network(address: &str, length: u8) -> Network {
+    Network::of(address.parse().unwrap(), length)
+}
+
+fn address(address: &str, length: u8) -> InterfaceAddress {
+    InterfaceAddress { address: address.parse().unwrap(), length }
+}
+
+/// A home: an uplink, and one link with IPv6 and IPv4.
+fn home() -> Input {
+    Input {
+        source: Source { file: "sixfold.toml".into(), version: "1.2.3".into() },
+        server: Server {
+            listen: vec!["[::]:53".parse().unwrap(), "0.0.0.0:53".parse().unwrap()],
+            allow: None,
+            prefixes: vec![pref64::WELL_KNOWN],
+            clients: vec![(network("::", 0), false), (network("0.0.0.0", 0), false)],
+            doh_path: "/dns-query".into(),
+            ..Server::default()
+        },
+        network: Description {
+            gateway: Gateway::Tayga,
+            advertiser: Advertiser::Radvd,
+            dhcpv4: Dhcpv4::Kea,
+            prefix: None,
+            pool: None,
+            gateway_address: Some("2001:db8:c:64::1".parse().unwrap()),
+            mtu: 1500,
+            rdnss: Vec::new(),
+            dnr: true,
+            interval_s: 600,
+            router_lifetime_s: 1800,
+            pref64_lifetime_s: None,
+            v6_only_wait_s: 1800,
+            interfaces: vec![
+                Interface {
+                    name: "wan".into(),
+                    role: Role::Uplink,
+                    addresses: vec![address("198.51.100.1", 24)],
+                },
+                Interface {
+                    name: "lan".into(),
+                    role: Role::Clients,
+                    addresses: vec![address("2001:db8:c::1", 64), address("192.168.7.1", 24)],
+                },
+            ],
+        },
+    }
+}
+
+/// A home with one change.
+fn changed(change: impl FnOnce(&mut Input)) -> Input {
+    let mut input = home();
+    change(&mut input);
+    input
+}
+
+fn files(input: &Input) -> Vec<PlannedFile> {
+    plan(input, &Choice::default()).unwrap_or_else(|found| panic!("{found:?}"))
+}
+
+fn text(input: &Input, path: &str) -> String {
+    let files = files(input);
+    let names: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    files
+        .iter()
+        .find(|file| file.path == path)
+        .unwrap_or_else(|| panic!("{path} is not in {names:?}"))
+        .text
+        .clone()
+}
+
+/// The keys of the contradictions of a home with one change.
+fn found(change: impl FnOnce(&mut Input)) -> Vec<String> {
+    match plan(&changed(change), &Choice::default()) {
+        Ok(_) => Vec::new(),
+        Err(found) => {
+            assert!(found.iter().all(|one| !one.what.is_empty() && !one.remedy.is_empty()));
+            found.into_iter().filter_map(|one| one.place).map(|place| place.key).collect()
+        }
+    }
+}
+
+#[test]
+fn every_file_has_its_origin_and_two_sentences_about_it() {
+    for advertiser in [Advertiser::Radvd, Advertiser::Networkd, Advertiser::Bird, Advertiser::Odhcpd] {
+        for (gateway, dhcpv4) in [(Gateway::Tayga, Dhcpv4::Kea), (Gateway::Jool, Dhcpv4::Dnsmasq)] {
+            let files = files(&changed(|input| {
+                let network = &mut input.network;
+                (network.advertiser, network.gateway, network.dhcpv4) = (advertiser, gateway, dhcpv4);
+                if gateway == Gateway::Jool {
+                    network.gateway_address = None;
+                }
+            }));
+            assert!(files.len() >= 7, "{}", files.len());
+            for file in &files {
+                assert!(is_ours(&file.text), "{}", file.path);
+                assert!(file.text.contains("1.2.3 from sixfold.toml"), "{}", file.path);
+                assert!(file.text.ends_with('\n') && !file.text.ends_with("\n\n"), "{}", file.path);
+                let sentences = file.explanation.split(". ").count();
+                assert!(file.part.is_none() || (2..=3).contains(&sentences), "{}", file.explanation);
+            }
+        }
+    }
+}
+
+#[test]
+fn all_advertisers_announce_the_same_prefix_lifetime_and_resolver() {
+    let radvd = text(&home(), "etc/radvd.conf");
+    // radvd.conf(5): the lifetime of the prefix is at most 65528 s; RFC 8781 section 4.1: three intervals.
+    for line in [
+        "nat64prefix 64:ff9b::/96 {\n        AdvValidLifetime 1800;",
+        "RDNSS 2001:db8:c::1 {",
+        "AdvLinkMTU 1500;",
+    ] {
+        assert!(radvd.contains(line), "{radvd}");
+    }
+    let with = |advertiser| changed(move |input| input.network.advertiser = advertiser);
+    let networkd = text(&with(Advertiser::Networkd), "etc/systemd/network/10-sixfold-lan.network");
+    for lines in [
+        "[IPv6PREF64Prefix]\nPrefix=64:ff9b::/96\nLifetimeSec=1800\n",
+        "DNS=2001:db8:c::1\n",
+        "Address=192.168.7.1/24\n",
+    ] {
+        assert!(networkd.contains(lines), "{networkd}");
+    }
+    let bird = text(&with(Advertiser::Bird), "etc/bird/bird.conf");
+    for line in [
+        "custom option type 38 value hex:07:08:00:64:ff:9b:00:00:00:00:00:00:00:00;",
+        "ns 2001:db8:c::1;",
+        "router id 198.51.100.1;",
+    ] {
+        assert!(bird.contains(line), "{bird}");
+    }
+    let odhcpd = text(&with(Advertiser::Odhcpd), "openwrt/dhcp");
+    for line in ["option ra_pref64 '64:ff9b::/96'", "list dns '2001:db8:c::1'", "option ra_lifetime '1800'"] {
+        assert!(odhcpd.contains(line), "{odhcpd}");
+    }
+}
+
+#[test]
+fn the_lifetime_of_the_prefix_outlives_router_and_lost_advertisements() {
+    for (interval, router, expected) in
+        [(600, 1800, 1800), (600, 9000, 9000), (1800, 1800, 5400), (7, 21, 24)]
+    {
+        let input =
+            changed(|input| (input.network.interval_s, input.network.router_lifetime_s) = (interval, router));
+        let line = format!("AdvValidLifetime {expected};\n    }};\n}};\n");
+        assert!(text(&input, "etc/radvd.conf").ends_with(&line), "{interval} {router}");
+    }
+}
+
+#[test]
+fn both_dhcp_servers_send_option_108_with_the_same_wait() {
+    // RFC 8925 section 3.4: the default of V6ONLY_WAIT is 1800 s.
+    let kea = text(&home(), "etc/kea/kea-dhcp4.conf");
+    for words in [
+        "\"code\": 108, \"data\": \"1800\"",
+        "\"pool\": \"192.168.7.2 - 192.168.7.254\"",
+        "\"data\": \"192.168.7.1\"",
+    ] {
+        assert!(kea.contains(words), "{kea}");
+    }
+    let dnsmasq = changed(|input| input.network.dhcpv4 = Dhcpv4::Dnsmasq);
+    let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
+    for line in
+        ["dhcp-option=108,1800i\n", "set:lan,192.168.7.2,192.168.7.254,255.255.255.0,1h\n", "port=0\n"]
+    {
+        assert!(dnsmasq.contains(line), "{dnsmasq}");
+    }
+    let without = changed(|input| input.network.v6_only_wait_s = 0);
+    assert!(!text(&without, "etc/kea/kea-dhcp4.conf").contains("v6-only-preferred"));
+}
+
+#[test]
+fn the_gateway_and_the_filter_have_the_prefix_and_the_pool() {
+    let tayga = text(&home(), "etc/tayga.conf");
+    let expected = "ipv4-addr 192.168.255.1\nipv6-addr 2001:db8:c:64::1\nprefix 64:ff9b::/96\ndynamic-pool \
+                    192.168.255.0/24\n";
+    assert!(tayga.contains(expected), "{tayga}");
+    let filter = text(&home(), "etc/sixfold/network/filter.nft");
+    for line in [
+        "iifname \"lan\" ip6 saddr != { ::, fe80::/10, 2001:db8:c::/64 } drop",
+        "iifname { \"wan\" } ip6 daddr 64:ff9b::/96 drop",
+        "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } accept",
+        "iifname { \"lan\" } oifname \"nat64\" ip6 daddr 64:ff9b::/96 accept",
+        "ip saddr { 192.168.255.0/24, 192.168.7.0/24 } oifname { \"wan\" } masquerade",
+        "iifname { \"wan\" } udp dport { 53 } drop",
+    ] {
+        assert!(filter.contains(line), "{line}\n{filter}");
+    }
+    let unit = text(&home(), "etc/systemd/system/tayga.service.d/sixfold.conf");
+    assert!(unit.contains("ExecStartPre=ip route replace 64:ff9b::/96 dev nat64\n"), "{unit}");
+    let jool = changed(|input| {
+        (input.network.gateway, input.network.gateway_address) = (Gateway::Jool, None);
+        input.network.pool = Some(network("198.51.100.1", 32));
+    });
+    let jool = text(&jool, "etc/jool/jool.conf");
+    // The address is that of the uplink, so Linux has its own ports of it: up to 60999.
+    assert!(jool.contains("\"prefix\": \"198.51.100.1/32\", \"port range\": \"61001-65535\""), "{jool}");
+    assert!(jool.contains("\"pool6\": \"64:ff9b::/96\""), "{jool}");
+}
+
+#[test]
+fn encrypted_listeners_are_announced_where_the_program_can() {
+    let encrypted = |advertiser| {
+        changed(move |input| {
+            input.network.advertiser = advertiser;
+            input.server.dot = vec!["[::]:853".parse().unwrap()];
+            input.server.doh = vec!["[2001:db8:c::1]:8443".parse().unwrap()];
+            input.server.name = Some("dns.example".into());
+        })
+    };
+    let odhcpd = text(&encrypted(Advertiser::Odhcpd), "openwrt/dhcp");
+    assert!(odhcpd.contains("list dnr '1 dns.example 2001:db8:c::1 alpn=dot'\n"), "{odhcpd}");
+    assert!(
+        odhcpd
+            .contains("list dnr '2 dns.example 2001:db8:c::1 alpn=h2 port=8443 dohpath=/dns-query{?dns}'\n"),
+        "{odhcpd}"
+    );
+    let bird = text(&encrypted(Advertiser::Bird), "etc/bird/bird.conf");
+    assert_eq!(bird.matches("custom option type 144 value hex:00:0").count(), 2, "{bird}");
+    let radvd = encrypted(Advertiser::Radvd);
+    assert!(text(&radvd, "etc/radvd.conf").contains("cannot announce encrypted resolvers"));
+    assert!(text(&radvd, "README.md").contains("## Not in the files\n\nradvd 2.20"));
+    assert!(!text(&home(), "README.md").contains("Not in the files"));
+}
+
+#[test]
+fn a_sound_network_has_no_contradiction() {
+    assert_eq!(found(|_| ()), [""; 0]);
+    let own = |input: &mut Input| {
+        input.server.prefixes = vec![prefix("2001:db8:64::", 96), prefix("2001:db8:65::", 96)];
+        input.network.prefix = Some(prefix("2001:db8:65::", 96));
+        input.network.gateway_address = None;
+    };
+    assert_eq!(found(own), [""; 0]);
+    let elsewhere = |input: &mut Input| {
+        let network = &mut input.network;
+        (network.gateway, network.advertiser, network.gateway_address) =
+            (Gateway::Elsewhere, Advertiser::Elsewhere, None);
+        network.interfaces.remove(0);
+    };
+    assert_eq!(found(elsewhere), [""; 0]);
+    let only_resolver = |input: &mut Input| {
+        let network = &mut input.network;
+        (network.gateway, network.dhcpv4, network.gateway_address) = (Gateway::None, Dhcpv4::None, None);
+    };
+    assert_eq!(found(only_resolver), [""; 0]);
+}
+
+/// A change that makes a contradiction, and the key that it is told at.
+type Planted = (&'static str, fn(&mut Input));
+
+const PLANTED: &[Planted] = &[
+    ("network.interface[1].name", |input| input.network.interfaces[1].name = "wan".into()),
+    ("network.interface", |input| {
+        input.network.interfaces.truncate(1);
+        input.network.dhcpv4 = Dhcpv4::None;
+    }),
+    ("network.gateway", |input| _ = input.network.interfaces.remove(0)),
+    ("network.interface[1].addresses", |input| input.network.interfaces[1].addresses[0].length = 60),
+    ("network.interface[1].addresses", |input| {
+        input.network.interfaces[0].addresses = vec![address("2001:db8:c::2", 64)];
+    }),
+    ("network.interface[1].addresses", |input| {
+        input.network.interfaces[1].addresses.push(address("192.168.8.1", 24));
+    }),
+    ("network.mtu", |input| input.network.mtu = 1200),
+    ("network.prefix", |input| input.server.prefixes.push(prefix("2001:db8:64::", 96))),
+    ("network.prefix", |input| input.network.prefix = Some(prefix("2001:db8:64::", 96))),
+    ("network.prefix", |input| input.server.prefixes.clear()),
+    ("network.interface[1].addresses", |input| {
+        input.server.prefixes = vec![prefix("2001:db8::", 32)];
+        input.network.interfaces[0].addresses.clear();
+        input.network.gateway_address = None;
+    }),
+    ("network.pool", |input| input.network.pool = Some(network("192.168.7.128", 25))),
+    ("network.pool", |input| input.network.pool = Some(network("192.168.99.0", 31))),
+    ("network.pool", |input| {
+        (input.network.gateway, input.network.gateway_address) = (Gateway::Elsewhere, None);
+        input.network.pool = Some(network("192.168.99.0", 24));
+    }),
+    ("network.gateway-address", |input| input.network.gateway_address = None),
+    ("network.gateway-address", |input| {
+        input.network.gateway_address = Some("2001:db8:c::9".parse().unwrap())
+    }),
+    ("network.gateway-address", |input| input.network.gateway = Gateway::Jool),
+    ("network.interval", |input| {
+        (input.network.interval_s, input.network.router_lifetime_s) = (3600, 7200);
+    }),
+    ("network.router-lifetime", |input| input.network.router_lifetime_s = 300),
+    ("network.pref64-lifetime", |input| input.network.pref64_lifetime_s = Some(65_536)),
+    ("network.pref64-lifetime", |input| input.network.pref64_lifetime_s = Some(1792)),
+    ("server.allow", |input| input.server.allow = Some(vec![network("2001:db8:d::", 48)])),
+    ("dns64.clients", |input| input.server.clients = vec![(network("2001:db8:d::", 48), false)]),
+    ("dns64.clients", |input| input.server.clients.push((network("2001:db8:c::", 64), true))),
+    ("network.rdnss", |input| {
+        input.server.listen = vec!["[2001:db8:c::1]:53".parse().unwrap()];
+        input.network.rdnss = vec!["2001:db8:c::2".parse().unwrap()];
+    }),
+    ("network.interface[1].addresses", |input| input.server.listen = vec!["[::1]:5364".parse().unwrap()]),
+    ("network.dnr", |input| {
+        input.network.advertiser = Advertiser::Bird;
+        input.server.dot = vec!["[::]:853".parse().unwrap()];
+    }),
+    ("network.dnr", |input| {
+        input.network.advertiser = Advertiser::Bird;
+        input.server.dot = vec!["192.168.7.1:853".parse().unwrap()];
+        input.server.name = Some("dns.example".into());
+    }),
+    ("network.dhcpv4", |input| input.network.interfaces[1].addresses.truncate(1)),
+    ("network.v6-only-wait", |input| input.network.v6_only_wait_s = 299),
+    ("network.v6-only-wait", |input| {
+        (input.network.gateway, input.network.gateway_address) = (Gateway::None, None);
+    }),
+    ("network.v6-only-wait", |input| input.network.advertiser = Advertiser::None),
+];
+
+#[test]
+fn each_planted_contradiction_is_found_and_nothing_else() {
+    for (number, (key, change)) in PLANTED.iter().enumerate() {
+        assert_eq!(found(change), [*key], "number {number}");
+    }
+}
+
+#[test]
+fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() {
+    let choice = |parts: &[Part]| Choice { parts: parts.to_vec() };
+    let files = plan(&home(), &choice(&[Part::Bird, Part::Dnsmasq])).unwrap();
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["etc/bird/bird.conf", "etc/dnsmasq.d/sixfold.conf", "README.md"]);
+    assert!(
+        files[2].text.contains("    apt install dnsmasq bird2\n    cp -r etc/. /etc/\n"),
+        "{}",
+        files[2].text
+    );
+    assert!(
+        !files[2].text.contains("sysctl") && !files[2].text.contains("sixfold-filter"),
+        "{}",
+        files[2].text
+    );
+    let two = plan(&home(), &choice(&[Part::Bird, Part::Radvd])).unwrap_err();
+    let no_router = changed(|input| {
+        (input.network.gateway, input.network.gateway_address) = (Gateway::Elsewhere, None);
+        input.network.interfaces.remove(0);
+    });
+    let none = plan(&no_router, &choice(&[Part::Radvd, Part::Nftables])).unwrap_err();
+    assert!(
+        none.len() == 1 && none[0].what.contains("names nftables, and this network needs no file"),
+        "{none:?}"
+    );
+    assert!(two.len() == 1 && two[0].place.is_none() && two[0].what.contains("bird and radvd"), "{two:?}");
+}
+
+#[test]
+fn the_page_explains_each_file() {
+    let files = files(&home());
+    let page = &files.last().unwrap().text;
+    for file in &files[..files.len() - 1] {
+        assert!(page.contains(&format!("`{}`: {}", file.path, file.explanation)), "{}", file.path);
+    }
+    assert!(page.contains("64:ff9b::c000:aa among the answers of `dig AAAA ipv4only.arpa`"), "{page}");
+}
+
+#[test]
+fn addresses_for_clients_are_on_the_longer_side_of_the_router() {
+    let pool = |router: &str, length| {
+        let input = changed(|input| input.network.interfaces[1].addresses[1] = address(router, length));
+        let text = text(&input, "etc/kea/kea-dhcp4.conf");
+        let line = text.lines().find(|line| line.contains("\"pools\"")).unwrap().trim();
+        line.replace("\"pools\": [ { \"pool\": \"", "").replace("\" } ],", "")
+    };
+    assert_eq!(pool("192.168.7.1", 24), "192.168.7.2 - 192.168.7.254");
+    assert_eq!(pool("192.168.7.254", 24), "192.168.7.1 - 192.168.7.253");
+    assert_eq!(pool("10.1.0.100", 16), "10.1.0.101 - 10.1.255.254");
+}

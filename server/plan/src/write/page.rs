@@ -1,0 +1,143 @@
+//! The page about the files: each in two sentences, the values in which they agree, and the steps that put them into place.
+
+use super::{joined, networkd, odhcpd, radvd};
+use crate::PlannedFile;
+use crate::agreed::Agreed;
+use crate::header::header;
+use crate::input::{Advertiser, Input};
+use crate::part::Part;
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+
+/// The unit of the packet filter, which is a file of the plan.
+const FILTER: &str = "sixfold-filter";
+
+/// Path of the page.
+const PATH: &str = "README.md";
+
+/// The page.
+pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFile {
+    let mut text = format!("<!-- {} -->\n# The network around Sixfold\n", header(&input.source));
+    values(&mut text, input, agreed);
+    text.push_str("\n## Files\n");
+    for file in files {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n`{}`: {}\n", file.path, file.explanation);
+    }
+    not_said(&mut text, input);
+    steps(&mut text, agreed, files);
+    let explanation = "This page.";
+    PlannedFile { part: None, path: PATH.to_owned(), text, explanation: explanation.to_owned() }
+}
+
+fn values(text: &mut String, input: &Input, agreed: &Agreed) {
+    let network = &input.network;
+    text.push_str(
+        "\nAll files have these values. Change them in the table `[network]`, and run `sixfold plan` \
+                   again.\n\n| value | is |\n| --- | --- |\n",
+    );
+    let mut row = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "| {name} | {value} |");
+    };
+    match agreed.prefix {
+        Some(prefix) => row(
+            "NAT64 prefix",
+            format!(
+                "`{}/{}`, announced for {} s",
+                prefix.address(),
+                prefix.length(),
+                agreed.pref64_lifetime_s
+            ),
+        ),
+        None => row("NAT64 prefix", "none: there is no NAT64".to_owned()),
+    }
+    for link in &agreed.links {
+        row(
+            &format!("clients on `{}`", link.name),
+            joined(link.networks.iter().chain(link.ipv4.as_ref().map(|ipv4| &ipv4.network))),
+        );
+        row(&format!("resolver on `{}`", link.name), joined(&link.rdnss));
+        for resolver in &link.encrypted {
+            row(
+                &format!("encrypted resolver on `{}`", link.name),
+                format!("`{}`, {}", resolver.name, resolver.words()),
+            );
+        }
+    }
+    row("MTU", network.mtu.to_string());
+    if network.offers_v6_only() {
+        row("option 108", format!("{} s without IPv4", network.v6_only_wait_s));
+    }
+}
+
+/// What the chosen programs have no words for.
+fn not_said(text: &mut String, input: &Input) {
+    let is_encrypted = input.server.is_encrypted() && input.network.dnr;
+    let note = match input.network.advertiser {
+        Advertiser::Radvd if is_encrypted => radvd::NOT_SAID,
+        Advertiser::Networkd => networkd::NOT_SAID,
+        Advertiser::Odhcpd => odhcpd::NOT_SAID,
+        _ => return,
+    };
+    let _ = write!(text, "\n## Not in the files\n\n{note}\n");
+}
+
+fn steps(text: &mut String, agreed: &Agreed, files: &[PlannedFile]) {
+    let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
+    text.push_str(
+        "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that are there \
+         now are replaced: \
+         look at them first.\n\n",
+    );
+    let (packages, services) = programs(files);
+    // Writing to a string cannot fail.
+    if !packages.is_empty() {
+        let _ = writeln!(text, "    apt install {}", packages.join(" "));
+    }
+    if files.iter().any(|file| file.path.starts_with("etc/")) {
+        text.push_str("    cp -r etc/. /etc/\n    systemctl daemon-reload\n");
+    }
+    if is_written(Part::Sysctl) {
+        text.push_str("    sysctl --system\n");
+    }
+    if is_written(Part::Networkd) {
+        text.push_str("    networkctl reload\n");
+    }
+    if !services.is_empty() {
+        let services = format!("sixfold {}", services.join(" "));
+        let _ = writeln!(text, "    systemctl enable {services}\n    systemctl restart {services}");
+    }
+    if is_written(Part::Odhcpd) {
+        text.push_str(
+            "\nThe folder `openwrt` is for the OpenWrt router: its file says what to do with it.\n",
+        );
+    }
+    if let Some(prefix) = agreed.prefix {
+        // The first of the two addresses of `ipv4only.arpa` (RFC 7050 section 2.2).
+        let known = Ipv6Addr::from(prefix.embed([192, 0, 0, 170]));
+        let _ = writeln!(
+            text,
+            "\nThen a client without IPv4 gets {known} among the answers of `dig AAAA ipv4only.arpa`."
+        );
+    }
+}
+
+/// Packages and services of the programs with a file, in the order of their start.
+fn programs(files: &[PlannedFile]) -> (Vec<&'static str>, Vec<&'static str>) {
+    const PROGRAMS: [(Part, &str, &str); 7] = [
+        (Part::Nftables, "nftables", FILTER),
+        (Part::Jool, "jool-dkms jool-tools", "jool"),
+        (Part::Tayga, "tayga", "tayga"),
+        (Part::Kea, "kea-dhcp4-server", "kea-dhcp4-server"),
+        (Part::Dnsmasq, "dnsmasq", "dnsmasq"),
+        (Part::Radvd, "radvd", "radvd"),
+        (Part::Bird, "bird2", "bird"),
+    ];
+    let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
+    let written = PROGRAMS.into_iter().filter(|(part, ..)| is_written(*part));
+    let (packages, mut services): (Vec<_>, Vec<_>) =
+        written.map(|(_, package, service)| (package, service)).unzip();
+    services.retain(|&service| service != FILTER || is_written(Part::Units));
+    (packages, services)
+}
