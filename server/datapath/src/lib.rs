@@ -57,6 +57,7 @@ pub use worker::group::{BuildError, Built, Given, Options, build, build_with};
 pub use worker::mailbox::{Mailbox, MailboxFull, NoStreams, StreamSink, Task, TaskPlace};
 pub use worker::message_queue::{MessageQueue, QueuedMessage};
 pub use worker::shared::Shared;
+pub use worker::signature_threads::VerifySignature;
 #[cfg(feature = "xdp")]
 pub use {
     worker::frames::attach,

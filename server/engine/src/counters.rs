@@ -282,6 +282,32 @@ counters! {
     CnameHops = "chain_hops_total" {};
     /// Bogus checks: failures of the AAAA lookup after which the question was asked with CD set.
     BogusChecks = "bogus_checks_total" {};
+    /// Validated replies that are secure.
+    ValidatedSecure = "dnssec_validations_total" {"result": "secure"};
+    /// Validated replies that need no signatures.
+    ValidatedInsecure = "dnssec_validations_total" {"result": "insecure"};
+    /// Replies that are bogus.
+    ValidatedBogus = "dnssec_validations_total" {"result": "bogus"};
+    /// Replies, or failures, whose zone could not be found out.
+    ValidatedIndeterminate = "dnssec_validations_total" {"result": "indeterminate"};
+    /// Bogus: no other reason, such as a wrong signature.
+    BogusOther = "dnssec_bogus_total" {"reason": "dnssec_bogus"};
+    /// Bogus: a signature has expired.
+    BogusExpired = "dnssec_bogus_total" {"reason": "signature_expired"};
+    /// Bogus: a signature is not valid yet.
+    BogusNotYetValid = "dnssec_bogus_total" {"reason": "signature_not_yet_valid"};
+    /// Bogus: a key is missing.
+    BogusKeyMissing = "dnssec_bogus_total" {"reason": "dnskey_missing"};
+    /// Bogus: signatures are missing.
+    BogusSignatureMissing = "dnssec_bogus_total" {"reason": "rrsigs_missing"};
+    /// Bogus: a key is none of a zone.
+    BogusNoZoneKey = "dnssec_bogus_total" {"reason": "no_zone_key_bit_set"};
+    /// Bogus: a proof is missing.
+    BogusDenial = "dnssec_bogus_total" {"reason": "nsec_missing"};
+    /// Bogus: a signature expires before it becomes valid.
+    BogusExpiresBeforeValid = "dnssec_bogus_total" {"reason": "signature_expired_before_valid"};
+    /// Bogus: hashes with too many iterations.
+    BogusIterations = "dnssec_bogus_total" {"reason": "unsupported_nsec3_iterations_value"};
     /// Extended DNS errors: the answer was synthesized.
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
     /// Extended DNS errors: the data have expired.
@@ -309,6 +335,21 @@ counters! {
 }
 
 impl Counter {
+    /// Counter of a bogus reply, by its extended DNS error.
+    pub fn of_bogus(code: EdeCode) -> Counter {
+        match code {
+            ede::SIGNATURE_EXPIRED => Counter::BogusExpired,
+            ede::SIGNATURE_NOT_YET_VALID => Counter::BogusNotYetValid,
+            ede::DNSKEY_MISSING => Counter::BogusKeyMissing,
+            ede::RRSIGS_MISSING => Counter::BogusSignatureMissing,
+            ede::NO_ZONE_KEY_BIT => Counter::BogusNoZoneKey,
+            ede::NSEC_MISSING => Counter::BogusDenial,
+            ede::SIGNATURE_EXPIRED_BEFORE_VALID => Counter::BogusExpiresBeforeValid,
+            ede::UNSUPPORTED_NSEC3_ITERATIONS => Counter::BogusIterations,
+            _ => Counter::BogusOther,
+        }
+    }
+
     /// Counter of an extended DNS error (RFC 8914).
     pub fn of_extended_error(code: EdeCode) -> Counter {
         match code {

@@ -32,6 +32,8 @@ use crate::upstream::Upstream;
 use crate::upstream::cookies::ClientCookieSecret;
 use crate::upstream::forward_zones::Unanswered;
 use crate::upstream::own_question::OwnReply;
+use crate::validator::Validator;
+use crate::validator::config::ValidationConfig;
 use core::net::SocketAddr;
 use pref64::Pref64;
 use std::sync::Arc;
@@ -61,6 +63,8 @@ pub(crate) struct Resolver {
     pub(crate) needs: Option<Box<Needs>>,
     /// Addresses of real AAAA records that are to be tried.
     pub(crate) untried: Untried,
+    /// Validation of replies. None: nothing is validated.
+    pub(crate) validator: Option<Box<Validator>>,
 }
 
 impl Engine {
@@ -85,6 +89,7 @@ impl Engine {
             packet_cache: PacketCacheSource::new(&settings),
             needs: counted_needs(None, settings.needs.as_ref()),
             untried: Untried::default(),
+            validator: settings.validation.clone().map(|config| Box::new(Validator::new(config, key))),
             settings,
         };
         Engine { resolver, counters: Counters::default() }
@@ -98,9 +103,24 @@ impl Engine {
         self.resolver.clients.configure(client_limits(&settings));
         self.resolver.packet_cache = PacketCacheSource::new(&settings);
         self.resolver.needs = counted_needs(self.resolver.needs.take(), settings.needs.as_ref());
+        self.configure_validation(settings.validation.as_ref());
         let (old, new) = (&self.resolver.settings.dns64.gateways, &settings.dns64.gateways);
         renumber(&mut self.counters.prefixes, old.as_ref(), new.as_ref());
         core::mem::replace(&mut self.resolver.settings, settings)
+    }
+
+    /// Applies other settings of validation. Cached replies were validated under the former ones, or not at all, so all of them go.
+    fn configure_validation(&mut self, config: Option<&Arc<ValidationConfig>>) {
+        let Resolver { validator, settings, key, cache, upstream, .. } = &mut self.resolver;
+        if settings.validation.as_ref() == config {
+            return;
+        }
+        match validator {
+            Some(validator) => validator.configure(config.cloned()),
+            None => *validator = config.map(|config| Box::new(Validator::new(Arc::clone(config), *key))),
+        }
+        cache.entries.clear_buckets(0..cache.entries.buckets());
+        upstream.outbound_queries.flush_epoch = upstream.outbound_queries.flush_epoch.wrapping_add(1);
     }
 
     /// Asks no more questions over the links that are open now: other links leave from other addresses or ports. Questions in flight

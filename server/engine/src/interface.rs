@@ -270,10 +270,60 @@ pub trait Outbox {
     /// Closes a link. No message arrives over it any more.
     fn close(&mut self, link: Link);
 
+    /// Verifies a signature on another thread, and gives the outcome to [`Machine::verified`](crate::Machine::verified). Returns false if the
+    /// datapath cannot take it.
+    fn verify(&mut self, _id: VerificationId, _signed: &SignedData<'_>) -> bool {
+        false
+    }
+
     /// Receives an event of the engine, and the query or question that it belongs to. Only `explain/` and an observed engine
     /// listen; for other implementations the event is not even built.
     #[inline]
     fn trace<'n>(&mut self, _subject: Subject, _event: impl FnOnce() -> TraceEvent<'n>) {}
+}
+
+/// Verification of a signature that is under way. The number of a slot is used again; `serial` distinguishes the uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VerificationId {
+    /// Slot number.
+    pub slot: u32,
+    /// Counts the uses of the slot.
+    pub serial: u32,
+}
+
+/// Signature to be verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignedData<'a> {
+    /// Number of the algorithm (RFC 4034 appendix A.1).
+    pub algorithm: u8,
+    /// Public key in the form of the algorithm.
+    pub key: &'a [u8],
+    /// Signature.
+    pub signature: &'a [u8],
+    /// Octets that are signed.
+    pub data: &'a [u8],
+}
+
+/// Octets before key, signature and data: the algorithm, and the lengths of key and signature.
+const SIGNED_HEAD: usize = 5;
+
+impl<'a> SignedData<'a> {
+    /// Writes the signature as octets that can be kept, in place of what the buffer has.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let SignedData { algorithm, key, signature, data } = *self;
+        let ([k0, k1], [s0, s1]) = ((key.len() as u16).to_be_bytes(), (signature.len() as u16).to_be_bytes());
+        out.clear();
+        out.extend([algorithm, k0, k1, s0, s1]);
+        [key, signature, data].into_iter().for_each(|octets| out.extend(octets));
+    }
+
+    /// Reads what [`SignedData::write`] wrote. None: it is something else.
+    pub fn read(octets: &'a [u8]) -> Option<SignedData<'a>> {
+        let (&[algorithm, k0, k1, s0, s1], rest) = octets.split_first_chunk::<SIGNED_HEAD>()?;
+        let (key, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([k0, k1])))?;
+        let (signature, data) = rest.split_at_checked(usize::from(u16::from_be_bytes([s0, s1])))?;
+        Some(SignedData { algorithm, key, signature, data })
+    }
 }
 
 /// Transport to an upstream.
@@ -303,6 +353,17 @@ mod tests {
 
     fn network(address: &str, scope: u32) -> ClientNetwork {
         ClientNetwork::of(address.parse().unwrap(), scope)
+    }
+
+    #[test]
+    fn a_signature_that_was_kept_is_read_back() {
+        let signed = SignedData { algorithm: 13, key: b"key", signature: b"signature", data: b"data" };
+        let mut octets = vec![7];
+        signed.write(&mut octets);
+        assert_eq!(SignedData::read(&octets), Some(signed));
+        for end in 0..SIGNED_HEAD + 3 + 9 {
+            assert_eq!(SignedData::read(&octets[..end]), None, "{end}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@
 //! packet_cache                         answers that others give in front of the engine
 //! client    settings                   who asks, how much, how the response leaves
 //! rpz                                  response policy zones
-//! cache     local                      cached messages; local data and special-use names
+//! cache     local     validator        cached messages; local data and special-use names; validation of replies
 //! answer    upstream                   responses as bytes; everything between "ask this" and "this came back"
 //! needs                                what still needs DNS64: names and networks, counted
 //! context                              what every step gets: time, output, counters
@@ -55,6 +55,7 @@ pub mod rpz;
 pub mod settings;
 pub mod trace;
 pub mod upstream;
+pub mod validator;
 
 #[cfg(test)]
 #[path = "../tests/world/statistics.rs"]
@@ -64,7 +65,10 @@ pub use base::time::{Instant, Span};
 pub use client::refused::RefusedClients;
 pub use counters::{Counter, Counters};
 pub use engine::Engine;
-pub use interface::{Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Outbox, Proxy, Transport};
+pub use interface::{
+    Client, ClientNetwork, ClientTransport, IdleTimeout, Link, Outbox, Proxy, SignedData, Transport,
+    VerificationId,
+};
 pub use machine::Machine;
 pub use observed::{Moment, ObservedEngine, ObservedLink, Observer};
 pub use settings::{Capacity, Settings};

@@ -12,7 +12,7 @@ use crate::client::respond::{Responder, query_counter, send};
 use crate::context::Context;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::engine::{Engine, Resolver};
-use crate::interface::{Client, Link, Outbox};
+use crate::interface::{Client, Link, Outbox, VerificationId};
 use crate::local::local_answer::IPV4ONLY;
 use crate::local::special_use::{self, Alias, InAddr, SpecialUse};
 use crate::message::question::{QueryFlags, Question};
@@ -54,6 +54,9 @@ pub trait Machine {
     /// Handles all deadlines up to `now`. Returns the next deadline, if there is one.
     fn expire(&mut self, now: Instant, out: &mut impl Outbox) -> Option<Instant>;
 
+    /// Handles the outcome of a verification that the outbox took ([`Outbox::verify`]).
+    fn verified(&mut self, _now: Instant, _id: VerificationId, _is_valid: bool, _out: &mut impl Outbox) {}
+
     /// Counts the hits of a packet cache, and gives it the entries that it wants. A machine without answers that suit all clients has none.
     fn serve_packet_cache(&mut self, _now: Instant, _task: PacketCacheTask) -> PacketCacheReply {
         PacketCacheReply::default()
@@ -82,6 +85,11 @@ impl Machine for Engine {
     fn on_link_failure(&mut self, now: Instant, via: Link, reason: Unreachable, out: &mut impl Outbox) {
         let Engine { resolver, counters } = self;
         resolver.on_link_failure(via, reason, &mut Context { now, out, counters });
+    }
+
+    fn verified(&mut self, now: Instant, id: VerificationId, is_valid: bool, out: &mut impl Outbox) {
+        let Engine { resolver, counters } = self;
+        resolver.on_verified(id, is_valid, &mut Context { now, out, counters });
     }
 
     fn is_idle(&self) -> bool {
@@ -311,6 +319,10 @@ impl Resolver {
         }
         // The letter case of the query has done its work. Clients and operators see names in lower case.
         let offsets = message.offsets();
+        // Nobody else's verdict counts where replies are validated here (RFC 4035 section 3.2.3).
+        if self.settings.validation.is_some() {
+            header::set_flags(bytes, header::flags(bytes).without(Flags::AD));
+        }
         let message = lower_question(bytes, offsets);
         match received {
             Received::Nothing => {}
@@ -434,7 +446,7 @@ impl Resolver {
     }
 
     /// Asks the A lookup for every pending query of an AAAA question that may need it.
-    fn ask_a_for_all(&mut self, outbound: Index, cx: &mut Context<'_, impl Outbox>) {
+    pub(crate) fn ask_a_for_all(&mut self, outbound: Index, cx: &mut Context<'_, impl Outbox>) {
         let mut pending = self.upstream.outbound_queries[outbound].pending_queries;
         while pending != NONE {
             let state = &self.clients.pending_queries[pending];

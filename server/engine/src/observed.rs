@@ -11,7 +11,7 @@
 use crate::base::time::{Instant, Span};
 use crate::engine::Engine;
 use crate::explain::Policy;
-use crate::interface::{Client, Link, Outbox, Transport};
+use crate::interface::{Client, Link, Outbox, SignedData, Transport, VerificationId};
 use crate::limits::MESSAGE;
 use crate::machine::Machine;
 use crate::packet_cache::{PacketCacheReply, PacketCacheTask};
@@ -190,6 +190,20 @@ impl<O: Observer> Observation<O> {
 
     #[cold]
     #[inline(never)]
+    fn verified(
+        &mut self,
+        engine: &mut Engine,
+        now: Instant,
+        id: VerificationId,
+        is_valid: bool,
+        out: &mut impl Outbox,
+    ) {
+        let at = Moment { now, unix: engine.unix_time(now) };
+        engine.verified(now, id, is_valid, &mut self.outbox(at, out));
+    }
+
+    #[cold]
+    #[inline(never)]
     fn expire(&mut self, engine: &mut Engine, now: Instant, out: &mut impl Outbox) -> Option<Instant> {
         let at = Moment { now, unix: engine.unix_time(now) };
         engine.expire(now, &mut self.outbox(at, out))
@@ -229,6 +243,13 @@ impl<O: Observer> Machine for ObservedEngine<O> {
         match &mut self.observation {
             None => self.engine.on_link_failure(now, via, reason, out),
             Some(observation) => observation.on_link_failure(&mut self.engine, now, via, reason, out),
+        }
+    }
+
+    fn verified(&mut self, now: Instant, id: VerificationId, is_valid: bool, out: &mut impl Outbox) {
+        match &mut self.observation {
+            None => self.engine.verified(now, id, is_valid, out),
+            Some(observation) => observation.verified(&mut self.engine, now, id, is_valid, out),
         }
     }
 
@@ -325,6 +346,10 @@ impl<O: Observer, X: Outbox> Outbox for ObservedOutbox<'_, O, X> {
 
     fn close(&mut self, link: Link) {
         self.out.close(link);
+    }
+
+    fn verify(&mut self, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        self.out.verify(id, signed)
     }
 
     fn trace<'n>(&mut self, subject: Subject, event: impl FnOnce() -> TraceEvent<'n>) {

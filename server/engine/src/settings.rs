@@ -11,6 +11,9 @@ pub use crate::dns64::config::{
 pub use crate::dns64::private::PrivateAddresses;
 pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, TlsForwarder, UpstreamConfig};
+pub use crate::validator::config::{
+    AnchorRecord, DigestFunctions, TrustAnchor, UncheckedZone, ValidationConfig, root_anchors,
+};
 
 use crate::local::local_data::LocalData;
 use crate::local::server_names::ServerNames;
@@ -65,6 +68,8 @@ pub struct Settings {
     pub queries_per_client: u32,
     /// Limit of equal responses per second over UDP to one client network; 0: no limit.
     pub responses_per_client: u32,
+    /// Validation of replies, with [`Dnssec::Validate`]. None: nothing is validated.
+    pub validation: Option<Arc<ValidationConfig>>,
     /// What still needs DNS64 is counted, with this part that all workers share. An engine that counts already keeps its own. None: it is
     /// not counted.
     pub needs: Option<Arc<SharedNeeds>>,
@@ -92,7 +97,8 @@ impl Settings {
     pub(crate) fn upstream_parameters(&self) -> Parameters {
         let UpstreamConfig { tries, timeout, transport, mix_case, select, .. } = self.upstream;
         let (sends_cookies, udp_size) = (self.cookies.enabled, self.udp_size);
-        Parameters { tries, timeout, transport, mix_case, select, sends_cookies, udp_size }
+        let validates = self.validation.is_some();
+        Parameters { tries, timeout, transport, mix_case, select, sends_cookies, udp_size, validates }
     }
 }
 

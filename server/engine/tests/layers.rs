@@ -19,7 +19,7 @@ const LAYERS: &[&[&str]] = &[
     &["interface"],
     &["context"],
     &["answer", "upstream", "needs"],
-    &["cache", "local"],
+    &["cache", "local", "validator"],
     &["rpz"],
     &["client", "settings"],
     &["packet_cache"],
@@ -32,7 +32,8 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Files that may have methods of `Engine`, or of `Resolver`, the parts of it: a reader finds the way of a query there, and nowhere else.
-const ENGINE: &[&str] = &["engine.rs", "cache_control.rs", "machine.rs", "resolve/driver.rs"];
+const ENGINE: &[&str] =
+    &["engine.rs", "cache_control.rs", "machine.rs", "resolve/driver.rs", "resolve/validate.rs"];
 
 /// The layer of a file or folder directly below `src`.
 fn layer(part: &str) -> Option<usize> {

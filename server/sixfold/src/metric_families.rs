@@ -142,6 +142,13 @@ pub const SECTIONS: &[Section] = &[
                 "See [dead AAAA records](../how-to/dead-aaaa.md)."),
             Family::of("sixfold_bogus_checks_total", "counter",
                 "", "AAAA queries that failed without a reason and were repeated with CD.", "See [DNSSEC](../explanation/dnssec.md)."),
+            Family::of("sixfold_dnssec_validations_total", "counter",
+                "`result`: `secure` `insecure` `bogus`; `indeterminate` if the keys of a zone, or that it has none, could not be found out",
+                "Replies that the server has validated.", "See [DNSSEC](../explanation/dnssec.md)."),
+            Family::of("sixfold_dnssec_bogus_total", "counter",
+                "`reason`: that of the extended DNS error, in words: `dnssec_bogus` 6; `signature_expired` 7; `signature_not_yet_valid` 8; \
+                 `dnskey_missing` 9; `rrsigs_missing` 10; `no_zone_key_bit_set` 11; `nsec_missing` 12; `signature_expired_before_valid` 25; \
+                 `unsupported_nsec3_iterations_value` 27", "Replies that were bogus.", "See [extended errors](extended-errors.md)."),
             Family::of("sixfold_extended_errors_total", "counter",
                 "`reason`: `synthesized` 29; `stale` 3, 19; `forged` 4; `dnssec` 1, 2, 5 to 12, 25, 27; `blocked` 15; `censored` 16; `filtered` \
                  17; `prohibited` 18; `no_reachable_authority` 22; `network_error` 23; `other`", "Answers with an extended DNS error, by code.",

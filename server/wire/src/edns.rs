@@ -270,10 +270,14 @@ pub mod ede {
     /// Synthesized answer, as DNS64 makes it.
     pub const SYNTHESIZED: EdeCode = 29;
 
-    /// True if the code says that DNSSEC validation found the data bogus.
+    /// True if the code of a failure says that DNSSEC validation has refused the data: a signature that ends before it begins, and too many
+    /// iterations of NSEC3 (RFC 9276 section 3.2), too, whose codes came later than the others.
     #[inline]
     pub const fn is_bogus(code: EdeCode) -> bool {
-        code >= DNSSEC_BOGUS && code <= NSEC_MISSING
+        matches!(
+            code,
+            DNSSEC_BOGUS..=NSEC_MISSING | SIGNATURE_EXPIRED_BEFORE_VALID | UNSUPPORTED_NSEC3_ITERATIONS
+        )
     }
 }
 
@@ -368,8 +372,8 @@ mod tests {
     }
 
     #[test]
-    fn bogus_codes_are_six_to_twelve() {
+    fn codes_of_refused_data_are_six_to_twelve_and_two_that_came_later() {
         let bogus: Vec<u16> = (0..40).filter(|&code| ede::is_bogus(code)).collect();
-        assert_eq!(bogus, [6, 7, 8, 9, 10, 11, 12]);
+        assert_eq!(bogus, [6, 7, 8, 9, 10, 11, 12, 25, 27]);
     }
 }

@@ -288,6 +288,7 @@ impl Config {
             client_prefix: if self.queries == 0 && self.responses == 0 { 56 } else { 64 },
             queries_per_client: self.queries,
             responses_per_client: self.responses,
+            validation: None,
             needs: None,
         }
     }
@@ -414,6 +415,7 @@ pub fn plain_settings(upstream: SocketAddr, prefix: Pref64) -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        validation: None,
         needs: None,
     }
 }

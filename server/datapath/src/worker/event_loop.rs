@@ -2,7 +2,7 @@
 //! serves
 //!
 //! 1. replies from upstreams, as many as there are (bounded): each frees memory that a client's query holds;
-//! 2. the mailbox;
+//! 2. the mailbox: tasks, outcomes of verifications, messages;
 //! 3. one batch from each readable listening socket, starting with another socket in each turn;
 //! 4. the timers that are due;
 //! 5. one send per socket, for all answers and queries of the machine in this turn.
@@ -210,6 +210,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
             sink,
             stream_frame: vec![0; MESSAGE].into_boxed_slice(),
             counters: Arc::clone(&worker.counters),
+            signature_threads: (Arc::clone(&worker.shared.signature_threads), worker.index),
             #[cfg(feature = "xdp")]
             replies,
         };
@@ -222,7 +223,7 @@ impl<M: Machine + Send + 'static> Worker<M> {
 pub(super) struct EventLoop<M, S> {
     pub(super) worker: Worker<M>,
     pub(super) machine: M,
-    pub(super) out: SocketOutbox<S>,
+    pub(super) out: SocketOutbox<M, S>,
     /// The time of this turn.
     pub(super) now: Instant,
 }
@@ -418,6 +419,9 @@ impl<M: Machine + Send + 'static, S: StreamSink> EventLoop<M, S> {
             if let Some(packet_cache) = &mut self.worker.packet_cache {
                 packet_cache.check_epoch(self.now, &mut self.machine);
             }
+        }
+        while let Some((id, is_valid)) = mailbox.take_verified() {
+            self.machine.verified(self.now, id, is_valid, &mut self.out);
         }
         let mut messages = 0;
         while messages < MESSAGES_PER_TURN

@@ -9,6 +9,7 @@ use crate::listen::steering::{Seed, Steer, SteeringChange};
 use crate::worker::event_loop::{Listening, Worker};
 use crate::worker::mailbox::Mailbox;
 use crate::worker::shared::Shared;
+use crate::worker::signature_threads::SignatureThreads;
 use engine::Machine;
 use kernel::remedy::remedy;
 use std::fmt;
@@ -110,8 +111,10 @@ pub fn build_with<M: Machine + Send + 'static>(
         }
     }
     let mailboxes: io::Result<Vec<_>> = (0..workers).map(|_| Mailbox::new().map(Arc::new)).collect();
+    let mailboxes = mailboxes.map_err(|error| BuildError::System { step: "eventfd", error })?;
     let shared = Arc::new(Shared {
-        mailboxes: mailboxes.map_err(|error| BuildError::System { step: "eventfd", error })?,
+        signature_threads: Arc::new(SignatureThreads::new(mailboxes.clone())),
+        mailboxes,
         counters: (0..workers).map(|_| Arc::default()).collect(),
         addresses,
         seed,

@@ -9,7 +9,8 @@ use crate::limits::{QUEUED_MESSAGES, QUEUED_OCTETS, QUEUED_TASKS};
 use crate::socket::syscalls::EventFd;
 use crate::worker::message_queue::{MessageQueue, QueuedMessage};
 use crossbeam_queue::ArrayQueue;
-use engine::{Client, Instant};
+use engine::limits::JOBS;
+use engine::{Client, Instant, VerificationId};
 use std::fmt;
 use std::io;
 use std::os::fd::RawFd;
@@ -74,6 +75,10 @@ pub(crate) const RELEASE: u8 = 2;
 /// The mailbox of one worker.
 pub struct Mailbox<M> {
     messages: MessageQueue,
+    /// Outcomes of verifications. There are no more than a machine has verifications outside.
+    verified: ArrayQueue<(VerificationId, bool)>,
+    /// Number of these outcomes: nothing else is read of a mailbox that has none.
+    outcomes: AtomicUsize,
     tasks: ArrayQueue<Task<M>>,
     /// Places for tasks that are neither taken nor reserved.
     places: AtomicUsize,
@@ -97,6 +102,8 @@ impl<M> Mailbox<M> {
     pub(crate) fn new() -> io::Result<Mailbox<M>> {
         Ok(Mailbox {
             messages: MessageQueue::new(QUEUED_MESSAGES, QUEUED_OCTETS),
+            verified: ArrayQueue::new(JOBS),
+            outcomes: AtomicUsize::new(0),
             tasks: ArrayQueue::new(QUEUED_TASKS),
             places: AtomicUsize::new(QUEUED_TASKS),
             wakeup: EventFd::new()?,
@@ -159,6 +166,28 @@ impl<M> Mailbox<M> {
         let taken =
             self.places.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |places| places.checked_sub(1));
         taken.map(|_| TaskPlace { mailbox: self, is_used: false }).map_err(|_| MailboxFull)
+    }
+
+    /// Posts the outcome of a verification, and wakes the worker.
+    pub(super) fn post_verified(&self, id: VerificationId, is_valid: bool) {
+        // Counted first: the worker takes one only after it was counted.
+        self.outcomes.fetch_add(1, Ordering::SeqCst);
+        if self.verified.push((id, is_valid)).is_err() {
+            self.outcomes.fetch_sub(1, Ordering::SeqCst);
+            debug_assert!(false, "more outcomes than verifications");
+        }
+        let _ = self.wake();
+    }
+
+    /// Takes the outcome of a verification.
+    #[inline]
+    pub(crate) fn take_verified(&self) -> Option<(VerificationId, bool)> {
+        if self.outcomes.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let outcome = self.verified.pop()?;
+        self.outcomes.fetch_sub(1, Ordering::SeqCst);
+        Some(outcome)
     }
 
     /// Stops the worker: it takes no more datagrams from clients, and finishes the queries that it has. It ends when nothing is
@@ -238,7 +267,7 @@ impl<M> Mailbox<M> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.messages.is_empty() && self.tasks.is_empty()
+        self.messages.is_empty() && self.tasks.is_empty() && self.outcomes.load(Ordering::SeqCst) == 0
     }
 
     /// The worker is about to sleep. Returns false if something has come: it must then stay awake. `knows_stop`: the worker knows
@@ -287,6 +316,7 @@ impl<M> Mailbox<M> {
             self.refused_messages.fetch_add(1, Ordering::Relaxed);
         }
         while self.take_task().is_some() {}
+        while self.take_verified().is_some() {}
     }
 }
 

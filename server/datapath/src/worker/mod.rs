@@ -19,4 +19,5 @@ mod outbox;
 #[cfg(feature = "xdp")]
 mod replies;
 pub(crate) mod shared;
+pub(crate) mod signature_threads;
 mod write_coalescing;

@@ -6,14 +6,15 @@ use crate::upstream::links::Links;
 use crate::worker::mailbox::StreamSink;
 #[cfg(feature = "xdp")]
 use crate::worker::replies::Replies;
-use engine::{Client, Instant, Link, Outbox, Transport};
+use crate::worker::signature_threads::SignatureThreads;
+use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
 use std::net::SocketAddr;
 use std::sync::Arc;
 #[cfg(feature = "xdp")]
 use xdp::Route;
 
 /// The outbox with the sockets of one worker.
-pub(super) struct SocketOutbox<S> {
+pub(super) struct SocketOutbox<M, S> {
     pub(super) response_batches: Vec<ResponseBatch>,
     pub(super) links: Links,
     /// Answers of this turn.
@@ -22,12 +23,14 @@ pub(super) struct SocketOutbox<S> {
     /// The frame in which the machine writes answers to streams.
     pub(super) stream_frame: Box<[u8]>,
     pub(super) counters: Arc<Counters>,
+    /// The threads that verify signatures, and the number of the worker that gets the outcomes.
+    pub(super) signature_threads: (Arc<SignatureThreads<M>>, usize),
     /// The queues through which answers to queries in frames leave.
     #[cfg(feature = "xdp")]
     pub(super) replies: Replies,
 }
 
-impl<S: StreamSink> Outbox for SocketOutbox<S> {
+impl<M: Send + 'static, S: StreamSink> Outbox for SocketOutbox<M, S> {
     #[inline]
     fn answer_frame(&mut self, to: &Client, size: usize) -> Option<&mut [u8]> {
         self.answers += 1;
@@ -88,9 +91,14 @@ impl<S: StreamSink> Outbox for SocketOutbox<S> {
     fn close(&mut self, link: Link) {
         self.links.close(link, &self.counters);
     }
+
+    fn verify(&mut self, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        let (threads, worker) = &self.signature_threads;
+        threads.put(*worker, id, signed)
+    }
 }
 
-impl<S: StreamSink> SocketOutbox<S> {
+impl<M, S: StreamSink> SocketOutbox<M, S> {
     pub(super) fn flush(&mut self, now: Instant) {
         for response_batches in &mut self.response_batches {
             response_batches.flush(&self.counters);

@@ -7,6 +7,7 @@ use crate::listen::steering::{self, Seed, SteeringChange};
 use crate::upstream::sources::SourceTable;
 use crate::upstream::tls_upstreams::TlsUpstreams;
 use crate::worker::mailbox::{Mailbox, MailboxFull};
+use crate::worker::signature_threads::{SignatureThreads, VerifySignature};
 use engine::Client;
 use std::io;
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ pub struct Shared<M> {
     pub(super) tls_upstreams: Arc<TlsUpstreams>,
     pub(super) sources: Arc<SourceTable>,
     pub(super) popular_names: PopularNames,
+    pub(super) signature_threads: Arc<SignatureThreads<M>>,
 }
 
 impl<M> Shared<M> {
@@ -155,6 +157,18 @@ impl<M> Shared<M> {
     /// The upstreams that are asked over TLS. A reload replaces them.
     pub fn tls_upstreams(&self) -> &Arc<TlsUpstreams> {
         &self.tls_upstreams
+    }
+
+    /// Starts threads that verify signatures, until there are so many. Without any, machines verify none.
+    ///
+    /// # Errors
+    ///
+    /// The error of pthread_create(3): the process may have no more threads. Those that were started go on.
+    pub fn verify_signatures(&self, threads: usize, verify: VerifySignature) -> io::Result<()>
+    where
+        M: 'static,
+    {
+        self.signature_threads.start(threads, verify)
     }
 
     /// The addresses and ports that queries to upstreams leave from. A reload replaces them.

@@ -27,8 +27,10 @@ use wire::{Class, EdeCode, Message, Section, Type, ede};
 
 /// Lifetime of the first failure (RFC 9520 section 3.2: at least 1 s).
 const FAILURE_SECS: u64 = 1;
-/// Failures in a row double the lifetime, at most this many times: 32 s.
-const FAILURE_DOUBLINGS: u8 = 5;
+/// Failures in a row double the lifetime, at most this many times.
+const FAILURE_DOUBLINGS: u8 = 6;
+/// Longest lifetime of a failure, in seconds.
+pub(crate) const LONGEST_FAILURE_SECS: u64 = 32;
 /// After this time without a failure, the next failure counts as the first.
 const FAILURE_MEMORY: Span = Span::from_secs(60);
 
@@ -225,12 +227,12 @@ impl MessageCache {
     }
 
     /// Stores that a question failed, so that it is not asked again at once. Fresh data stay. `reply`: the failure that an
-    /// upstream reported; none if no upstream replied.
+    /// upstream reported; none if no upstream replied. `longest_secs`: the longest lifetime.
     pub fn store_failure(
         &mut self,
         question: &Question<'_>,
         group: u32,
-        reply: Option<&Message<'_>>,
+        (reply, longest_secs): (Option<&Message<'_>>, u64),
         now: Instant,
     ) {
         let key = self.key(question, question.qtype, EntryKind::Reply, group);
@@ -248,7 +250,7 @@ impl MessageCache {
         let doublings = if reply.is_some() { failures.min(FAILURE_DOUBLINGS) } else { 0 };
         let meta = EntryMeta {
             stored: now,
-            expires: now + Span::from_secs(FAILURE_SECS << doublings),
+            expires: now + Span::from_secs((FAILURE_SECS << doublings).min(longest_secs)),
             born: now,
             marks: NEGATIVE | FAILURE | if reply.is_some() { 0 } else { SILENT },
             valid_for: 0,

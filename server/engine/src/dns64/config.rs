@@ -73,6 +73,16 @@ pub enum Dnssec {
     Trust,
     /// The AD bit is never set in an answer.
     Off,
+    /// Replies are validated here, so AD in them is this server's own.
+    Validate,
+}
+
+impl Dnssec {
+    /// True if AD in a reply counts.
+    #[inline]
+    pub fn trusts_ad(self) -> bool {
+        self != Dnssec::Off
+    }
 }
 
 /// Handling of the reverse names (`ip6.arpa`) of addresses under the prefixes (RFC 6147 section 5.3.1).

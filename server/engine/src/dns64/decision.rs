@@ -7,7 +7,7 @@ use crate::message::question::QueryFlags;
 use crate::message::reply::{Outcome, is_bogus, may_be_bogus};
 use crate::reasons::{NoDns64, PassReason};
 use core::net::Ipv6Addr;
-use wire::{Class, Flags, Message, Rcode, Section, Type};
+use wire::{Class, Flags, Message, Rcode, Section, Type, ede};
 
 /// Stage of a client query: the upstream reply that it waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -80,6 +80,8 @@ pub(crate) enum AaaaDecision {
     Synthesize(Cause),
     /// Ask the A lookup, unless a check shows that the failure means bogus data.
     CheckBogus,
+    /// Validation here could not prove that the failure is no attack.
+    Unproven,
 }
 
 /// Decision about a failure under the policy for it.
@@ -107,6 +109,7 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
         Rcode::NXDOMAIN => return AaaaDecision::Synthesize(Cause::Error),
         //= RFC 6147 section 5.5: requirement 29
         Rcode::SERVFAIL if is_bogus(message) => return AaaaDecision::Pass(PassReason::Bogus),
+        Rcode::SERVFAIL if is_unproven(message, dns64) => return AaaaDecision::Unproven,
         //= RFC 6147 section 5.1.2: requirement 4; any other RCODE is RCODE 0 with an empty answer.
         Rcode::SERVFAIL if may_hide_bogus(message, dns64) => return AaaaDecision::CheckBogus,
         Rcode::SERVFAIL => return failure(policy.servfail, Cause::Error),
@@ -133,6 +136,13 @@ pub(crate) fn decide(outcome: &Outcome<'_, '_>, dns64: &Dns64) -> AaaaDecision {
     } else {
         AaaaDecision::Synthesize(Cause::NoData)
     }
+}
+
+/// True if validation here refuses a reply: a failure that it lets pass has no extended error (`resolve/validate.rs`), but for that of the
+/// cache.
+fn is_unproven(message: &Message<'_>, dns64: &Dns64) -> bool {
+    let has_reason = || message.opt().is_some_and(|opt| opt.ede().any(|(code, _)| code != ede::CACHED_ERROR));
+    dns64.dnssec == Dnssec::Validate && has_reason()
 }
 
 /// True if a SERVFAIL may hide bogus data that must not lead to synthesis.
@@ -199,7 +209,7 @@ fn stage_of_a(dns64: &Dns64, client: Ipv6Addr, message: &Message<'_>, query_flag
 /// True if the upstream validated a reply and set AD. A failure cannot be validated.
 //= RFC 6147 section 5.5: requirement 28
 pub(crate) fn is_secure(message: &Message<'_>, dns64: &Dns64) -> bool {
-    dns64.dnssec == Dnssec::Trust && message.flags().contains(Flags::AD) && message.rcode() == Rcode::NOERROR
+    dns64.dnssec.trusts_ad() && message.flags().contains(Flags::AD) && message.rcode() == Rcode::NOERROR
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::explain::decision::Decision;
 use crate::explain::{
     Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
 };
-use crate::interface::{Client, Link, Outbox, Transport};
+use crate::interface::{Client, Link, Outbox, SignedData, Transport, VerificationId};
 use crate::limits::UDP_SIZE;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
@@ -122,6 +122,10 @@ impl<O: Outbox> Outbox for Listener<'_, O> {
 
     fn close(&mut self, link: Link) {
         self.out.close(link);
+    }
+
+    fn verify(&mut self, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        self.out.verify(id, signed)
     }
 
     fn trace<'n>(&mut self, _: Subject, event: impl FnOnce() -> TraceEvent<'n>) {

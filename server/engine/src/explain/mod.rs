@@ -12,7 +12,7 @@ use crate::base::time::{Instant, Span};
 use crate::dns64::config::Dnssec;
 use crate::engine::Engine;
 use crate::explain::listen::{Listener, Transcript};
-use crate::interface::{Client, Link, Outbox, Transport};
+use crate::interface::{Client, Link, Outbox, Transport, VerificationId};
 use crate::machine::Machine;
 use crate::reasons::LocalReply;
 use crate::settings::{Capacity, Settings};
@@ -277,6 +277,11 @@ impl Explainer {
             reason,
             &mut Listener { transcript: &mut self.transcript, now, out },
         );
+    }
+
+    /// Handles the outcome of a verification that the outbox took.
+    pub fn verified(&mut self, now: Instant, id: VerificationId, is_valid: bool, out: &mut impl Outbox) {
+        self.engine.verified(now, id, is_valid, &mut Listener { transcript: &mut self.transcript, now, out });
     }
 
     /// Handles the passage of time. Returns the next deadline, if there is one.

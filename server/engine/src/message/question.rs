@@ -22,6 +22,10 @@ impl QueryFlags {
     /// Marks a question of the server itself (`upstream/own_question.rs`); no client query joins it, and its reply is not cached.
     pub const OWN: QueryFlags = QueryFlags(32);
 
+    /// Marks a question about the keys of a zone, for validation (`resolve/validate.rs`); no client query joins it, and its reply is not
+    /// cached.
+    pub const CHAIN: QueryFlags = QueryFlags(64);
+
     /// The flags of a query with these header flags; `dnssec_ok`: DO of its OPT record.
     #[inline]
     pub fn of_query(flags: Flags, dnssec_ok: bool) -> QueryFlags {

@@ -10,7 +10,6 @@ use crate::cache::store::MessageCache;
 use crate::cache::ttl::due_at;
 use crate::client::respond::{query_counter, response_counter};
 use crate::counters::{Counter, Counters};
-use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Stage, first_stage};
 use crate::dns64::gateways::Spread;
 use crate::limits::PACKET_CACHE_ANSWER;
@@ -108,7 +107,7 @@ impl Parts<'_> {
             kind: PacketCacheKind { rcode, reason, ede: cached.ede() },
             ..PacketCacheEntry::empty(query.clone())
         };
-        let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
+        let trusted = self.settings.dns64.dnssec.trusts_ad();
         (now < until && copy(&cached, message.flags(), trusted, &mut entry)).then_some(entry)
     }
 

@@ -106,6 +106,9 @@ impl Resolver {
         let pending = admitted.ok_or(Limit::RefusedPending)?;
         cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::Admitted);
         self.clients.pending_queries[pending].fill(params, stage, question, scope);
+        if let Some(validator) = &mut self.validator {
+            validator.budgets.renew(pending);
+        }
         let has_room = alias.is_none_or(|alias| self.clients.begin_at(pending, question.name, alias.reply));
         let progress = match has_room {
             true => match self.look_up_here(pending, cached != CacheLookup::Absent, cx) {
@@ -126,12 +129,16 @@ impl Resolver {
         reply: Option<&Message<'_>>,
         cx: &mut Context<'_, impl Outbox>,
     ) {
+        if self.validator.is_some() && self.is_validated(index) {
+            return self.validate(index, reply, cx);
+        }
         let Some(message) = reply else { return self.store_and_serve(index, &Outcome::Failed, cx) };
         let chain = Chain::follow(message);
         self.store_and_serve(index, &Outcome::Reply(message, &chain), cx);
     }
 
-    fn store_and_serve(
+    /// Stores the outcome of a question in flight, and gives it to the pending queries.
+    pub(crate) fn store_and_serve(
         &mut self,
         index: Index,
         outcome: &Outcome<'_, '_>,
@@ -496,6 +503,12 @@ impl Resolver {
     pub(crate) fn ask_a_early(&mut self, pending: Index, cx: &mut Context<'_, impl Outbox>) {
         let Resolver { clients, upstream, cache, .. } = self;
         join::ask_a_early(clients, upstream, cache, pending, cx);
+        let outbound = clients.pending_queries[pending].a_outbound_query;
+        if let Some(validator) = &mut self.validator
+            && outbound != NONE
+        {
+            validator.budgets.note_asker(outbound, pending);
+        }
     }
 
     /// Asks for the name at the end of the chain of a reply, or answers SERVFAIL if there are too many aliases or chases.
@@ -548,7 +561,7 @@ impl Resolver {
     /// Uses an A question that was asked before the AAAA lookup was decided: takes its reply, or has the client wait for it.
     fn use_early_a(&mut self, pending: Index, early: Index, cx: &mut Context<'_, impl Outbox>) -> Progress {
         let outbound = &mut self.upstream.outbound_queries[early];
-        if outbound.state == OutboundQueryState::Asked {
+        if outbound.state != OutboundQueryState::Completed {
             outbound.early_a_users -= 1;
             // The cache may have expired data, and the upstream may be dead: then answer with them now.
             return match self.look_in_cache(pending, cx) {

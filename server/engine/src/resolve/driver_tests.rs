@@ -39,6 +39,7 @@ fn settings() -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        validation: None,
         needs: None,
     }
 }

@@ -18,7 +18,7 @@ use crate::client::rate_limit::RateLimiter;
 use crate::client::respond::{Responder, send};
 use crate::context::Context;
 use crate::counters::Counter;
-use crate::dns64::config::{Dns64, Dnssec};
+use crate::dns64::config::Dns64;
 use crate::dns64::decision::Stage;
 use crate::dns64::embed::EmbeddingCounts;
 use crate::dns64::gateways::Spread;
@@ -163,7 +163,7 @@ impl Copying<'_> {
             }
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
-        let trusted = self.settings.dns64.dnssec == Dnssec::Trust;
+        let trusted = self.settings.dns64.dnssec.trusts_ad();
         let reason = if dns64 { entry.reason() } else { None };
         let cache_hit = hit(&entry);
         cx.out.trace(Subject::Query, || TraceEvent::Cached(cache_hit));

@@ -19,4 +19,5 @@ pub(crate) mod rpz;
 pub(crate) mod serve_stale;
 pub(crate) mod steps;
 pub(crate) mod to_cache;
+pub(crate) mod validate;
 pub(crate) mod write;

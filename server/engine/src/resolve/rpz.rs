@@ -11,6 +11,7 @@ use crate::client::pending_query::{NO_HOP_YET, PendingQuery};
 use crate::context::Context;
 use crate::dns64::decision::{AaaaDecision, Stage, decide};
 use crate::interface::Outbox;
+use crate::message::question::QueryFlags;
 use crate::message::reply::Outcome;
 use crate::reasons::{PassReason, PolicyAction};
 use crate::resolve::steps::{Origin, follows_to_the_end, passes_over_real};
@@ -137,6 +138,7 @@ fn waits_for_addresses(
         && match decide(outcome, &settings.dns64) {
             AaaaDecision::Synthesize(_) | AaaaDecision::CheckBogus => true,
             AaaaDecision::Pass(PassReason::RealAaaa) => passes_over_real(query, &settings.dns64, outcome),
+            AaaaDecision::Unproven => query.query_flags.has(QueryFlags::CD),
             AaaaDecision::Pass(_) | AaaaDecision::ChaseCname => false,
         }
 }

@@ -209,13 +209,18 @@ pub(crate) fn aaaa<'m, 'a>(
         (AaaaDecision::ChaseCname, Outcome::Failed) => ask_a(Cause::Timeout, outcome, dns64),
         // Section 5.1.6: "the DNS64 attempts to retrieve A records for the name in question".
         (AaaaDecision::Synthesize(cause), _) => ask_a(cause, outcome, dns64),
-        // The upstream does not validate for a client that sets CD.
-        (AaaaDecision::CheckBogus, _) if query.query_flags.has(QueryFlags::CD) => {
+        // Nobody validates for a client that sets CD.
+        (AaaaDecision::CheckBogus | AaaaDecision::Unproven, _) if query.query_flags.has(QueryFlags::CD) => {
             ask_a(Cause::Error, outcome, dns64)
         }
         //= RFC 6147 section 5.5: requirement 29
         (AaaaDecision::CheckBogus, _) if query.bogus_recheck => Next::Bogus,
         (AaaaDecision::CheckBogus, _) => Next::CheckBogus,
+        (AaaaDecision::Unproven, Outcome::Reply(reply, chain)) => {
+            forward(reply, chain, Some(PassReason::Bogus))
+        }
+        // Only a reply has extended errors.
+        (AaaaDecision::Unproven, Outcome::Failed) => Next::Failed(Some(PassReason::Bogus)),
     }
 }
 

@@ -10,7 +10,7 @@
 use crate::base::slab::{Index, NONE};
 use crate::base::time::Instant;
 use crate::cache::entry::EntryKind;
-use crate::cache::store::StoredSynthesis;
+use crate::cache::store::{LONGEST_FAILURE_SECS, StoredSynthesis};
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::dns64::config::{NonGlobal, is_excluded};
@@ -24,6 +24,7 @@ use crate::reasons::{AnswerReason, CacheHit, PassReason};
 use crate::resolve::from_cache::{CacheParts, has_no_rule, write_usable};
 use crate::resolve::serve_stale;
 use crate::resolve::steps::Addresses;
+use crate::validator::zones::LONGEST_FAILURE_SECS as LONGEST_REFUSAL_SECS;
 use pref64::Pref64;
 use wire::{Message, Section, Type};
 
@@ -83,7 +84,9 @@ impl CacheParts<'_> {
         }
         if !upstream.outbound_queries.predates_flush(index) {
             let outbound = &upstream.outbound_queries[index];
-            cache.store_failure(&outbound.question(), outbound.group, reply, cx.now);
+            let is_refused = settings.validation.is_some() && reply.is_some_and(is_bogus);
+            let longest_secs = if is_refused { LONGEST_REFUSAL_SECS } else { LONGEST_FAILURE_SECS };
+            cache.store_failure(&outbound.question(), outbound.group, (reply, longest_secs), cx.now);
         }
         Served::AsItIs
     }

@@ -13,7 +13,6 @@ use crate::client::rate_limit::RateLimiter;
 use crate::client::respond::{Responder, respond};
 use crate::context::Context;
 use crate::counters::{Counter, Counters};
-use crate::dns64::config::Dnssec;
 use crate::dns64::decision::{Cause, Stage, TTL_WITHOUT_SOA, is_secure};
 use crate::dns64::embed::{EmbeddingCounts, Lack};
 use crate::interface::Outbox;
@@ -85,7 +84,7 @@ impl Writer<'_> {
                 if message.rcode() != Rcode::NOERROR && warrants_failover(message) {
                     count_failed(clients, upstream, pending);
                 }
-                is_trusted = settings.dns64.dnssec == Dnssec::Trust
+                is_trusted = settings.dns64.dnssec.trusts_ad()
                     && proves_absence(&clients.pending_queries[pending])
                     && clients.came_secure(pending);
             }

@@ -80,4 +80,7 @@ pub(crate) struct Parameters {
     pub sends_cookies: bool,
     /// UDP size announced to upstreams, in octets.
     pub udp_size: u16,
+    /// Replies are validated here: queries ask for signatures (DO), and have the upstream not validate (CD), whatever clients sent (RFC
+    /// 6840 section 5.9).
+    pub validates: bool,
 }

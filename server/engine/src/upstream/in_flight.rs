@@ -90,6 +90,8 @@ pub enum OutboundQueryState {
     Free,
     /// Queries were sent, and the question is not answered.
     Asked,
+    /// Its reply is being validated (`held.rs`).
+    Held,
     /// The question is over, and its outcome is parked for clients whose AAAA lookup is not decided.
     Completed,
 }
@@ -601,6 +603,12 @@ impl Upstream {
         self.outbound_queries[index].stagger = Some(at);
         let deadline = self.outbound_queries[index].deadline;
         self.set_deadline(index, deadline);
+    }
+
+    /// Sets the client response timer of a question whose deadline has changed.
+    pub(super) fn set_client_response_timer_again(&mut self, index: Index, at: Instant) {
+        self.outbound_queries[index].client_response_timer = None;
+        self.set_client_response_timer(index, at);
     }
 
     /// Sets the client response timer (RFC 8767 section 5), unless it is set to an earlier time already.

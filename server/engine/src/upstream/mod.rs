@@ -14,6 +14,7 @@ pub(crate) mod cookies;
 pub(crate) mod dns0x20;
 pub(crate) mod edns_support;
 pub mod forward_zones;
+mod held;
 pub(crate) mod in_flight;
 pub(crate) mod judge;
 pub(crate) mod links;

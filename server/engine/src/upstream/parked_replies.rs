@@ -47,6 +47,11 @@ impl ParkedReplies {
         index
     }
 
+    /// Octets of a reply; none of one that is not parked.
+    pub fn get(&self, index: Index) -> &[u8] {
+        self.replies.get(index as usize).map_or(&[], |reply| reply)
+    }
+
     /// Copies a reply into a frame. Returns its octets.
     pub fn copy(&self, index: Index, frame: &mut [u8]) -> usize {
         let reply = &self.replies[index as usize];
@@ -56,7 +61,7 @@ impl ParkedReplies {
 
     /// Frees a reply.
     pub fn free(&mut self, index: Index) {
-        if index == NOT_PARKED {
+        if matches!(index, NONE | NOT_PARKED) {
             return;
         }
         let reply = &mut self.replies[index as usize];

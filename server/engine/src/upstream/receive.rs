@@ -16,7 +16,7 @@ use crate::counters::Counter;
 use crate::interface::{Link, Outbox, Transport};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
-use crate::upstream::in_flight::Attempt;
+use crate::upstream::in_flight::{Attempt, OutboundQueryState};
 use crate::upstream::judge::{self, Exchange, Reply};
 use crate::upstream::server::Server;
 use crate::upstream::verdict::{Failure, Mismatch, Reason, Verdict};
@@ -138,7 +138,10 @@ impl Upstream {
             let mut over_link =
                 outbound.attempts().iter().enumerate().filter(|(_, a)| a.link == via).peekable();
             if over_link.peek().is_none() {
-                suspect(Mismatch::Socket, None);
+                // A question that is held has its reply: this is another one, as after its end.
+                if outbound.state != OutboundQueryState::Held {
+                    suspect(Mismatch::Socket, None);
+                }
                 continue;
             }
             let over_udp = self.links.transport(via) == Transport::Udp;

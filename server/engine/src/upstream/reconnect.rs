@@ -301,6 +301,7 @@ mod tests {
             select: config.select,
             sends_cookies: false,
             udp_size: 1232,
+            validates: false,
         };
         let mut random = Random::new([1; 32]);
         let secret = ClientCookieSecret::draw(&mut random, Instant(0));

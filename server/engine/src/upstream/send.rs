@@ -184,7 +184,7 @@ impl Upstream {
     }
 
     /// True if the group has a server that was not asked this question yet.
-    fn has_untried(&self, outbound: &OutboundQuery) -> bool {
+    pub(super) fn has_untried(&self, outbound: &OutboundQuery) -> bool {
         let tried = |number: u16| outbound.attempts().iter().any(|attempt| attempt.server == number);
         self.servers.group(outbound.forward_key()).iter().any(|&number| !tried(number))
     }
@@ -232,11 +232,15 @@ impl Upstream {
         let with_case = self.parameters.mix_case
             && transport == Transport::Udp
             && !self.servers.list[server as usize].letter_case.is_lower(cx.now);
-        let opt = edns.then_some(QueryOpt { own_size: self.parameters.udp_size, subnet, cookie });
+        let (own_size, validates) = (self.parameters.udp_size, self.parameters.validates);
+        let opt = edns.then_some(QueryOpt { own_size, subnet, cookie, validates });
         cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Sends);
         let taken = match cx.out.query_frame(link) {
             Some(frame) => {
                 let length = write_query(outbound, id, with_case, opt, frame);
+                if validates {
+                    header::set_flags(frame, header::flags(frame).with(Flags::CD).without(Flags::AD));
+                }
                 cx.out.send_query(link, length)
             }
             None => false,
@@ -302,6 +306,8 @@ struct QueryOpt<'q> {
     subnet: bool,
     /// DNS cookie, if one is sent.
     cookie: Option<&'q [u8]>,
+    /// True if DO is set, whatever clients sent.
+    validates: bool,
 }
 
 /// Writes a query, with the OPT record `opt` if there is one. Returns its octets.
@@ -314,12 +320,12 @@ fn write_query(
     frame: &mut [u8],
 ) -> usize {
     let question_end = write_question(outbound, id, with_case, frame);
-    let Some(QueryOpt { own_size, subnet, cookie }) = opt else {
+    let Some(QueryOpt { own_size, subnet, cookie, validates }) = opt else {
         header::set_arcount(frame, 0);
         return question_end;
     };
     let dnssec_ok = outbound.query_flags.has(QueryFlags::DO);
-    let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok, None);
+    let opt = wire::write_opt(&mut frame[question_end..], own_size, 0, 0, dnssec_ok || validates, None);
     // At most 12 (header) + 259 (question) + 11 (OPT) + 24 (client subnet) + 44 (cookie) = 350 octets; `Outbox::ask` offers 512.
     let octets = opt.expect("512 octets hold a question and an OPT record");
     let opt = &mut frame[question_end..];

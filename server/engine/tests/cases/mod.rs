@@ -46,3 +46,4 @@ mod unanswered;
 mod unfit_answers;
 mod upstream_outages;
 mod upstreams;
+mod validation;

@@ -193,6 +193,9 @@ impl World {
     /// Handles expired deadlines and collects everything that the engine sent, as a datapath does after each batch.
     pub fn poll(&mut self) {
         self.outbox.now = self.now;
+        while let Some((id, is_valid)) = self.outbox.verified.pop() {
+            self.engine.verified(self.now, id, is_valid, &mut self.outbox);
+        }
         self.deadline = self.engine.expire(self.now, &mut self.outbox);
         assert!(self.deadline.is_none_or(|deadline| deadline > self.now), "the deadline has expired already");
         for (to, bytes) in std::mem::take(&mut self.outbox.answered) {
@@ -295,4 +298,9 @@ impl World {
 /// A reply to a query that arrives after a time over the link of the query.
 pub fn deliver(asked: &SentQuery, after: Span, reply: &Reply) -> Delivery {
     Delivery { after, via: asked.link, arrival: Arrival::Message(reply.to(&asked.bytes)) }
+}
+
+/// A message that arrives after a time over the link of a query.
+pub fn deliver_octets(asked: &SentQuery, after: Span, octets: Vec<u8>) -> Delivery {
+    Delivery { after, via: asked.link, arrival: Arrival::Message(octets) }
 }

@@ -1,7 +1,8 @@
 //! The engine's [`Outbox`] in virtual time: a datapath that records everything that the engine sends. It panics at faults
 //! that a real datapath could not handle: queries over links that are not open, slots opened twice, frames overrun.
 
-use engine::{Client, Instant, Link, Outbox, Transport};
+use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
+use signatures::Signed;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
@@ -63,6 +64,12 @@ pub struct TestOutbox {
     pub no_answers: bool,
     /// Sending a query to an upstream fails.
     pub no_questions: bool,
+    /// Verifications since the last poll, with their outcomes.
+    pub verified: Vec<(VerificationId, bool)>,
+    /// Number of verifications so far.
+    pub verifications: usize,
+    /// No verification is taken.
+    pub no_verifications: bool,
     /// The message that is being written.
     frame: Vec<u8>,
 }
@@ -110,6 +117,17 @@ impl Outbox for TestOutbox {
         let opened = OpenLink { upstream, transport, port, at: self.now };
         self.links.insert(link, opened);
         self.opened_links.push((link, opened));
+        true
+    }
+
+    fn verify(&mut self, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        if self.no_verifications {
+            return false;
+        }
+        let SignedData { algorithm, key, signature, data } = *signed;
+        let is_valid = Signed { algorithm: dnssec::Algorithm(algorithm), key, signature, data }.is_valid();
+        self.verified.push((id, is_valid));
+        self.verifications += 1;
         true
     }
 

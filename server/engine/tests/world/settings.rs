@@ -99,6 +99,7 @@ pub fn settings() -> Settings {
         client_prefix: 56,
         queries_per_client: 0,
         responses_per_client: 0,
+        validation: None,
         needs: None,
     };
     set_prefixes(&mut settings.dns64, "2001:db8:64::/96");

@@ -98,6 +98,7 @@ impl Config {
             client_prefix: self.limits.client_prefix,
             queries_per_client: self.limits.queries_per_client,
             responses_per_client: self.limits.responses_per_client,
+            validation: None,
             needs: self.statistics.needs.then(|| self.shared_needs()),
         }
     }

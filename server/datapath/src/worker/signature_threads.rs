@@ -1,0 +1,180 @@
+//! Threads that verify signatures for the workers. A verification takes as long as fifty answers, so none is done on a worker.
+//!
+//! The threads share one queue, from which they sleep when it is empty. The outcome goes to the mailbox of the worker that asked. How many
+//! verifications a worker has outside, and in which order they leave, is decided by its machine, fairly by client network; so the queue is
+//! short, and bounded by what all workers may have outside.
+
+use crate::worker::mailbox::Mailbox;
+use engine::limits::JOBS;
+use engine::{SignedData, VerificationId};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The arithmetic: true if a signature is valid.
+pub type VerifySignature = fn(&SignedData<'_>) -> bool;
+
+/// Verification that waits for a thread.
+struct Job {
+    worker: usize,
+    id: VerificationId,
+    signed: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    /// Buffers for the next jobs.
+    spare: Vec<Vec<u8>>,
+    /// Threads that were started.
+    threads: usize,
+    is_stopped: bool,
+}
+
+struct Inner<M> {
+    mailboxes: Vec<Arc<Mailbox<M>>>,
+    queue: Mutex<Queue>,
+    has_jobs: Condvar,
+}
+
+/// Threads that verify signatures. They end when this is dropped.
+pub(super) struct SignatureThreads<M> {
+    inner: Arc<Inner<M>>,
+}
+
+impl<M: 'static> SignatureThreads<M> {
+    /// No threads yet, for the workers with these mailboxes.
+    pub(super) fn new(mailboxes: Vec<Arc<Mailbox<M>>>) -> SignatureThreads<M> {
+        let inner = Inner { mailboxes, queue: Mutex::default(), has_jobs: Condvar::new() };
+        SignatureThreads { inner: Arc::new(inner) }
+    }
+
+    /// Starts threads, `sixfold-sig-N`, until there are so many.
+    ///
+    /// # Errors
+    ///
+    /// The error of pthread_create(3): the process may have no more threads. Those that were started go on.
+    pub(super) fn start(&self, threads: usize, verify: VerifySignature) -> io::Result<()> {
+        loop {
+            let mut queue = self.inner.lock();
+            if queue.threads >= threads {
+                return Ok(());
+            }
+            let inner = Arc::clone(&self.inner);
+            let name = format!("sixfold-sig-{}", queue.threads);
+            std::thread::Builder::new().name(name).spawn(move || inner.work(verify))?;
+            queue.threads += 1;
+        }
+    }
+
+    /// Puts a verification of a worker into the queue. Returns false if no thread was started, or the queue is full.
+    pub(super) fn put(&self, worker: usize, id: VerificationId, signed: &SignedData<'_>) -> bool {
+        let mut queue = self.inner.lock();
+        if queue.threads == 0 || queue.jobs.len() >= JOBS * self.inner.mailboxes.len() {
+            return false;
+        }
+        let mut octets = queue.spare.pop().unwrap_or_default();
+        signed.write(&mut octets);
+        queue.jobs.push_back(Job { worker, id, signed: octets });
+        drop(queue);
+        self.inner.has_jobs.notify_one();
+        true
+    }
+}
+
+impl<M> Drop for SignatureThreads<M> {
+    fn drop(&mut self) {
+        self.inner.lock().is_stopped = true;
+        self.inner.has_jobs.notify_all();
+    }
+}
+
+impl<M> Inner<M> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        // A thread that panics leaves the queue as it is.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, verify: VerifySignature) {
+        while let Some(Job { worker, id, signed }) = self.next() {
+            let is_valid = SignedData::read(&signed).is_some_and(|signed| verify(&signed));
+            self.mailboxes[worker].post_verified(id, is_valid);
+            self.lock().spare.push(signed);
+        }
+    }
+
+    /// Waits for the next job. None: the threads are to end.
+    fn next(&self) -> Option<Job> {
+        let queue = self.lock();
+        let mut queue = self
+            .has_jobs
+            .wait_while(queue, |queue| queue.jobs.is_empty() && !queue.is_stopped)
+            .unwrap_or_else(PoisonError::into_inner);
+        if queue.is_stopped { None } else { queue.jobs.pop_front() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn verify(signed: &SignedData<'_>) -> bool {
+        signed.key == signed.signature
+    }
+
+    fn outcomes(mailbox: &Mailbox<()>, wanted: usize) -> Vec<(VerificationId, bool)> {
+        let end = Instant::now() + Duration::from_secs(30);
+        let mut found = vec![];
+        while found.len() < wanted {
+            assert!(Instant::now() < end, "{} of {wanted} outcomes", found.len());
+            match mailbox.take_verified() {
+                Some(outcome) => found.push(outcome),
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        }
+        found.sort_by_key(|(id, _)| id.slot);
+        found
+    }
+
+    #[test]
+    fn outcomes_come_back_to_the_worker_that_asked() {
+        let mailboxes: Vec<Arc<Mailbox<()>>> =
+            (0..2).map(|_| Arc::new(Mailbox::new().expect("an eventfd"))).collect();
+        let threads = SignatureThreads::new(mailboxes.clone());
+        let id = |slot| VerificationId { slot, serial: 7 };
+        let signed = |signature| SignedData { algorithm: 15, key: b"good", signature, data: b"data" };
+        assert!(!threads.put(0, id(0), &signed(b"good")), "there is no thread yet");
+        threads.start(3, verify).expect("threads");
+        for slot in 0..20 {
+            let signature: &[u8] = if slot % 3 == 0 { b"wrong" } else { b"good" };
+            while !threads.put(slot as usize % 2, id(slot), &signed(signature)) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        for (worker, mailbox) in mailboxes.iter().enumerate() {
+            let expected: Vec<_> = (0..20)
+                .filter(|slot| slot % 2 == worker as u32)
+                .map(|slot| (id(slot), slot % 3 != 0))
+                .collect();
+            assert_eq!(outcomes(mailbox, 10), expected);
+        }
+    }
+
+    #[test]
+    fn a_worker_does_not_sleep_over_an_outcome() {
+        let mailbox = Arc::new(Mailbox::<()>::new().expect("an eventfd"));
+        let threads = SignatureThreads::new(vec![Arc::clone(&mailbox)]);
+        threads.start(1, verify).expect("a thread");
+        let signed = SignedData { algorithm: 15, key: b"", signature: b"", data: b"" };
+        assert!(threads.put(0, VerificationId { slot: 0, serial: 0 }, &signed));
+        let end = Instant::now() + Duration::from_secs(30);
+        while mailbox.is_empty() {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!mailbox.prepare_to_sleep(false));
+        assert!(mailbox.take_verified().is_some());
+        assert!(mailbox.prepare_to_sleep(false));
+    }
+}
