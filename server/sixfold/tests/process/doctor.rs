@@ -34,10 +34,14 @@ fn sound(name: &str, rtype: u16) -> Vec<Vec<u8>> {
     }
 }
 
-/// A sound DNS64 but for the questions that `changed` answers otherwise, by an RCODE and records.
-fn script(
-    changed: fn(&str, u16) -> Option<(u16, Vec<Vec<u8>>)>,
-) -> impl FnMut(&Asked<'_>, &mut Replies) + Send + 'static {
+/// RCODE and records of an answer.
+type Answer = (u16, Vec<Vec<u8>>);
+
+/// Answers a question (name, type) otherwise than a sound DNS64 does. None: does not.
+type Changed = fn(&str, u16) -> Option<Answer>;
+
+/// A sound DNS64 but for the questions that `changed` answers otherwise.
+fn script(changed: Changed) -> impl FnMut(&Asked<'_>, &mut Replies) + Send + 'static {
     move |asked, replies| {
         // With DO and CD nothing is synthesized (RFC 6147 section 5.5), but for ipv4only.arpa.
         let is_validating = asked.message[3] & 0x10 != 0;
@@ -65,10 +69,8 @@ fn codes(output: &Output) -> Vec<String> {
     findings.iter().map(|finding| finding["code"].as_str().unwrap().to_owned()).collect()
 }
 
-type Planted = (&'static str, fn(&str, u16) -> Option<(u16, Vec<Vec<u8>>)>);
-
-/// Contradictions of one resolver.
-const PLANTED: [Planted; 6] = [
+/// Contradictions of one resolver, each with the code of its finding.
+const PLANTED: [(&str, Changed); 6] = [
     ("ipv4only_arpa_false", |name, rtype| {
         (name == "ipv4only.arpa." && rtype == 1)
             .then(|| (0, vec![record(QUESTION, 1, 60, &[192, 0, 2, 200])]))
