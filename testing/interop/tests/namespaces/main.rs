@@ -7,7 +7,6 @@ mod capture;
 mod cookies;
 mod cookies_upstream;
 mod dnsdist;
-mod doctor;
 mod encrypted_clients;
 mod failover;
 mod faults;

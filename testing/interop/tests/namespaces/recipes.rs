@@ -12,18 +12,17 @@ use std::path::{Path, PathBuf};
 const GLOBAL: &str = "192.31.196.80";
 
 /// Network of the recipe: resolver, web server, translator and Sixfold, which end together.
-pub struct Network<'a> {
+struct Network<'a> {
     lab: &'a Lab,
     access_log: PathBuf,
-    /// TAYGA.
-    pub translator: Process,
+    translator: Process,
     _processes: Vec<Process>,
     _authority: Authority<'a>,
 }
 
 impl<'a> Network<'a> {
     /// Starts everything with the files of the recipe `nat64`, some replaced by those of another one.
-    pub fn start(lab: &'a Lab, web: &str, replaced: &[&str]) -> Network<'a> {
+    fn start(lab: &'a Lab, web: &str, replaced: &[&str]) -> Network<'a> {
         for file in ["gateway.sh", "nat44.nft", "tayga.conf", "sixfold.toml"] {
             copy_recipe(&lab.scratch, &format!("nat64/{file}"), file);
         }
@@ -98,8 +97,7 @@ fn is_routed(lab: &Lab) -> bool {
     routes.contains("/96") && !routes.contains("linkdown")
 }
 
-/// A lab for the network. None: this machine cannot have it, which was said.
-pub fn lab(programs: &[&str]) -> Option<Lab> {
+fn lab(programs: &[&str]) -> Option<Lab> {
     let lab = Lab::new(&[&["nsd", "nginx", "tayga", "curl", "nft"], programs].concat())?;
     if !Path::new("/dev/net/tun").exists() {
         kit::skip("there is no /dev/net/tun, which TAYGA needs");
