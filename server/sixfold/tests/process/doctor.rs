@@ -9,8 +9,9 @@ use std::process::{Command, Output};
 
 /// A host with an address and a default route that leads nowhere. The host behind the gateway of 2001:db8:64::/96 is an address of the
 /// host: it refuses what is sent to 198.51.100.53, so everything passes.
-const SCRIPT: &str = "ip link set lo up; ip link add lan type dummy; ip link set lan up; \
-                      ip -6 addr add 2001:db8:c::10/64 dev lan nodad; ip -6 route add default via fe80::1 dev lan; \
+const SCRIPT: &str = "ip link set lo up; ip link add lan type veth peer name far; ip link set far up; \
+                      ip link set lan up; ip -6 addr add 2001:db8:c::10/64 dev lan nodad; \
+                      ip -6 route add default via fe80::1 dev lan; \
                       ip -6 addr add 2001:db8:64::c633:6435/128 dev lo nodad; exec \"$@\"";
 
 const TARGET: &str = "198.51.100.53";
@@ -43,10 +44,12 @@ type Changed = fn(&str, u16) -> Option<Answer>;
 /// A sound DNS64 but for the questions that `changed` answers otherwise.
 fn script(changed: Changed) -> impl FnMut(&Asked<'_>, &mut Replies) + Send + 'static {
     move |asked, replies| {
-        // With DO and CD nothing is synthesized (RFC 6147 section 5.5), but for ipv4only.arpa.
-        let is_validating = asked.message[3] & 0x10 != 0;
-        let records = if is_validating { Vec::new() } else { sound(asked.name, asked.rtype) };
-        let (rcode, records) = changed(asked.name, asked.rtype).unwrap_or((0, records));
+        let (rcode, mut records) =
+            changed(asked.name, asked.rtype).unwrap_or_else(|| (0, sound(asked.name, asked.rtype)));
+        // With DO and CD nothing is synthesized (RFC 6147 section 5.5).
+        if asked.message[3] & 0x10 != 0 {
+            records.clear();
+        }
         replies.now(reply(asked.message, 0x0180 | rcode, &records));
     }
 }
