@@ -236,3 +236,24 @@ fn path_line(path: &Path) -> String {
 fn words(things: &[impl Display]) -> String {
     if things.is_empty() { "none".to_owned() } else { strings(things).join(" ") }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::finding::Code;
+
+    #[test]
+    fn the_page_of_the_findings_has_each_code_with_its_severity_and_no_other() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/doctor-findings.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let rows = page.lines().filter(|line| line.starts_with("| `"));
+        let told: Vec<(&str, &str)> = rows
+            .map(|row| {
+                let mut cells = row.split('|').map(str::trim).skip(1);
+                (cells.next().unwrap().trim_matches('`'), cells.next().unwrap())
+            })
+            .collect();
+        let real: Vec<(&str, &str)> =
+            Code::ALL.iter().map(|code| (code.word(), code.severity().word())).collect();
+        assert_eq!(told, real, "left: docs/reference/doctor-findings.md, right: the codes");
+    }
+}

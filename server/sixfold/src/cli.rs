@@ -12,7 +12,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use convert::Dialect;
 use plan::Part;
 use pref64::Pref64;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -44,6 +44,9 @@ pub enum Command {
     /// Sends a command to the running server over its control socket.
     #[command(after_help = CTL_HELP, arg_required_else_help = true)]
     Ctl(Ctl),
+    /// Looks at the network from a host of it: whether routers, DHCP, resolvers and the gateway work and agree.
+    #[command(after_help = DOCTOR_HELP)]
+    Doctor(Doctor),
     /// Prints the completions of this command line for a shell.
     #[command(after_help = COMPLETIONS_HELP)]
     Completions {
@@ -55,6 +58,13 @@ pub enum Command {
     #[command(hide = true)]
     Launcher(Launcher),
 }
+
+const DOCTOR_HELP: &str = "\
+A line for each finding, with its cause and what to do. Without root it says what it could not look at.
+Exit status: 0 if all is well, 1 if there are findings, 2 for wrong usage.
+
+Example: with a DNS server behind the NAT64, and a name that has A records only:
+  sixfold doctor --target 192.0.2.53 --name www.shop.example";
 
 const COMPLETIONS_HELP: &str = "\
 Example: completions for bash, for all users:
@@ -165,6 +175,35 @@ pub struct Convert {
     /// View to convert: Sixfold has none, so each becomes a configuration of its own [default: the only view, or the part without one]
     #[arg(long, value_name = "NAME")]
     pub view: Option<String>,
+}
+
+/// `sixfold doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct Doctor {
+    /// Resolver to look at; may be repeated; default port 53 [default: those of this host, and those that routers announce]
+    #[arg(long, value_name = "ADDR", value_parser = parse_forwarder)]
+    pub server: Vec<SocketAddr>,
+    /// Network interface to look at [default: that of the default route]
+    #[arg(long, value_name = "NAME")]
+    pub interface: Option<String>,
+    /// IPv4 address behind the NAT64, best of a DNS server; default port 53 [default: none, or 1.1.1.1 with --internet]
+    #[arg(long, value_name = "IPV4", value_parser = parse_target)]
+    pub target: Option<SocketAddrV4>,
+    /// Name with A records only, to see if AAAA records are synthesized for it [default: only ipv4only.arpa is asked for]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub name: Option<Name>,
+    /// Ask for names outside of this network, and send packets there
+    #[arg(long)]
+    pub internet: bool,
+    /// Control socket of a server on this host [default: from the configuration, else /run/sixfold/control.sock]
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Wait for each answer, from 100ms to 30s
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_wait)]
+    pub timeout: Duration,
+    /// Print one JSON object for scripts
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sixfold plan`.
@@ -474,6 +513,17 @@ fn parse_patience(text: &str) -> Result<Duration, String> {
 
 fn parse_drain(text: &str) -> Result<Duration, String> {
     duration(text, limits::DRAIN).map_err(|fault| fault.to_string())
+}
+
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    duration(text, limits::DOCTOR_WAIT).map_err(|fault| fault.to_string())
+}
+
+fn parse_target(text: &str) -> Result<SocketAddrV4, String> {
+    let without_port = || text.parse::<Ipv4Addr>().map(|address| SocketAddrV4::new(address, 53));
+    text.parse::<SocketAddrV4>().or_else(|_| without_port()).map_err(|_| {
+        "write an IPv4 address, with or without a port, like 192.0.2.53 or 192.0.2.10:443".to_owned()
+    })
 }
 
 fn parse_type(text: &str) -> Result<wire::Type, String> {

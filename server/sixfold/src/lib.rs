@@ -20,6 +20,7 @@ pub mod ctl;
 mod date;
 mod demo;
 mod dnstap_output;
+pub mod doctor;
 mod escape;
 mod event_log;
 pub mod explain;

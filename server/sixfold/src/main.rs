@@ -13,6 +13,7 @@ fn main() -> ExitCode {
             sixfold::panic::end_process_on_panic();
             sixfold::serve::run(&arguments)
         }
+        Command::Doctor(arguments) => sixfold::doctor::run(&arguments),
         Command::Ctl(arguments) => sixfold::ctl::run(&arguments),
         Command::Completions { shell } => sixfold::completions::run(shell),
         Command::Launcher(arguments) => {

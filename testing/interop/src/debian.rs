@@ -1,6 +1,7 @@
 //! Programs of Debian 13 for tests that need newer versions than Debian 12 has: radvd 2.20 and BIRD 2.17, which announce PREF64,
 //! kdig 3.4 and aioquic, which ask over QUIC, systemd-resolved 257, whose package would replace the resolver of this machine, PowerDNS
-//! Recursor 5.2, and mdBook. mmdebstrap unpacks their packages, and what they depend on, into a folder; nothing is installed.
+//! Recursor 5.2, Kea 2.6, dnsmasq 2.91 and nftables 1.1, which read what `sixfold plan` writes, and mdBook. mmdebstrap unpacks their packages,
+//! and what they depend on, into a folder; nothing is installed.
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Packages beside those that they depend on. base-files has the links from /lib to /usr/lib.
-const PACKAGES: &str =
-    "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-resolved,pdns-recursor,python3-aioquic";
+const PACKAGES: &str = "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-resolved,pdns-recursor,python3-aioquic,\
+                         kea-dhcp4-server,dnsmasq-base,nftables";
 
 /// Users of the programs that drop their privileges; the packages are unpacked, not installed.
 const USERS: &str = "root:x:0:0::/:/bin/sh\nsystemd-resolve:x:992:992::/:/usr/sbin/nologin\n";
@@ -68,6 +69,12 @@ impl Debian13 {
             unpacked.map_err(Unable::Other)?;
         }
         Ok(Debian13 { root })
+    }
+
+    /// The octets of a file of the packages.
+    pub fn octets(&self, path: &str) -> Vec<u8> {
+        let path = self.root.join(path);
+        std::fs::read(&path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
     }
 
     /// Starts a server in the namespace. It sees `folder` as /mnt.

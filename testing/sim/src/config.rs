@@ -1,7 +1,6 @@
 //! The configuration of a world: how it is drawn, how the oracle reads it, and its translation into the engine's settings.
 
 use crate::cookie::Secret;
-use crate::discovery::DiscoveryConfig;
 use crate::gateway_config::GatewayConfig;
 use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
@@ -19,6 +18,15 @@ use engine::{Settings, Span, Transport};
 use pref64::Pref64;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+
+/// Discovery of a configuration.
+#[derive(Clone, Copy, Debug)]
+pub struct DiscoveryConfig {
+    /// Number of the general prefixes that are configured. Those behind them were discovered.
+    pub configured: usize,
+    /// Longest TTL with which clients learn of the prefixes, seconds.
+    pub ttl: u32,
+}
 
 /// All settings of a world.
 #[derive(Clone, Debug)]

@@ -1,17 +1,8 @@
 //! Prefixes that are discovered: the sources of a world tell of some, of others, or of none any more.
 
-use crate::config::Config;
+use crate::config::{Config, DiscoveryConfig};
 use crate::prefix::Prefix;
 use crate::rng::Rng;
-
-/// Discovery of a configuration.
-#[derive(Clone, Copy, Debug)]
-pub struct DiscoveryConfig {
-    /// Number of the general prefixes that are configured. Those behind them were discovered.
-    pub configured: usize,
-    /// Longest TTL with which clients learn of the prefixes, seconds.
-    pub ttl: u32,
-}
 
 /// The sources of a world. They draw numbers of their own: a world without them plays as if there were none.
 pub struct Sources(Rng);

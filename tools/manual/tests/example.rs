@@ -79,9 +79,9 @@ fn the_example_with_any_line_in_force_is_a_configuration() {
     assert!(keys.len() > 85, "{}", keys.len());
     let mut refused = Vec::new();
     for key in &keys {
-        // A forward zone needs both of its keys, and a gateway its prefix.
+        // A forward zone needs both of its keys, a gateway its prefix, and an interface its name and its role.
         let with: Vec<&Key> = match key.table.0.as_str() {
-            "upstream.zone" | "dns64.gateway" => {
+            "upstream.zone" | "dns64.gateway" | "network.interface" => {
                 keys.iter().filter(|other| other.table == key.table).collect()
             }
             _ => vec![key],

@@ -106,7 +106,9 @@ mod tests {
                     assert!((before..=after).contains(&came), "{address}: {came}, not {before} to {after}");
                     break;
                 }
-                assert!(number < 1_000, "{address}: no stamp");
+                assert!(number < 10_000, "{address}: no stamp");
+                // A thread of the kernel switches stamps on, and waits its turn on a busy machine.
+                std::thread::sleep(std::time::Duration::from_millis(1));
             }
             listener.set_stamps(false);
             client.send(&[7; 40]).unwrap();

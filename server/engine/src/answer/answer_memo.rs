@@ -9,8 +9,8 @@
 use crate::answer::builder::{Written, append_opt, write_unfit};
 use crate::answer::fit::{Fit, fit};
 use crate::answer::params::ResponseParams;
-use crate::dns64::config::Dns64;
 use crate::dns64::embed::EmbeddingCounts;
+use crate::dns64::gateways::Gateways;
 use crate::dns64::rules::{Applicable, RuleSet};
 use crate::limits::{KEPT_ANSWERS, MESSAGE};
 use core::net::Ipv6Addr;
@@ -64,16 +64,11 @@ pub(crate) enum ChosenPrefixes {
 
 impl ChosenPrefixes {
     /// Those of the requestor to which these rules apply.
-    #[inline]
-    pub(crate) fn of(dns64: &Dns64, rules: &Applicable<'_>) -> ChosenPrefixes {
-        if dns64.gateways.is_none() {
-            return ChosenPrefixes::All;
-        }
+    pub(crate) fn of(gateways: &Gateways, rules: &Applicable<'_>) -> ChosenPrefixes {
+        let client = rules.chooser.client;
         match rules.is_empty() {
-            true => {
-                ChosenPrefixes::General(rules.chooser.in_use(dns64.gateways.as_ref(), &dns64.prefixes, true))
-            }
-            false => ChosenPrefixes::OfClient(rules.chooser.client),
+            true => ChosenPrefixes::General(gateways.general(client)),
+            false => ChosenPrefixes::OfClient(client),
         }
     }
 }

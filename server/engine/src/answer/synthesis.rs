@@ -37,7 +37,8 @@ impl Compose for SynthesisInput<'_, '_> {
     /// None if earlier replies come first.
     fn composition(&self) -> Option<Composition> {
         let SynthesisInput { rules, negative_ttl, secure, before, dns64, .. } = *self;
-        let prefixes = ChosenPrefixes::of(dns64, rules);
+        let gateways = dns64.gateways.as_ref();
+        let prefixes = gateways.map_or(ChosenPrefixes::All, |gateways| ChosenPrefixes::of(gateways, rules));
         before.is_empty().then(|| Composition::Synthesis {
             negative_ttl,
             secure,

@@ -3,7 +3,6 @@
 use super::key::{Effect, Key, read as read_keys};
 use super::keys::{Config, Gateway, NetworkInterface, Rule, Surroundings, Zone, keys};
 use super::limits;
-use super::network::read_interfaces;
 use super::report::{Fault, Problems};
 use super::table::Table;
 use gateways::limits::GATEWAYS;
@@ -88,6 +87,33 @@ fn read_rules(tables: Vec<Table<'_>>, problems: &Problems) -> Vec<Rule> {
         rule
     };
     tables.into_iter().map(read).collect()
+}
+
+/// Reads the interfaces. Name and role are required; an interface with an error is left out.
+fn read_interfaces(tables: Vec<Table<'_>>, problems: &Problems) -> Vec<NetworkInterface> {
+    if let Some(interface) = tables.get(limits::NETWORK_INTERFACES) {
+        let what = format!("more than {} interfaces", limits::NETWORK_INTERFACES);
+        problems.add(&interface.place, Fault::new(what, "plan for each router on its own"));
+    }
+    let mut interfaces = Vec::new();
+    for mut table in tables {
+        table.slot = format!("network.interface[{}]", interfaces.len());
+        problems.note(&table.slot, table.place.clone(), Vec::new());
+        let before = problems.count();
+        let mut interface = NetworkInterface::default();
+        read_keys(&mut table, &mut interface, NetworkInterface::KEYS.iter());
+        for (key, example) in [("name", "\"eth0\""), ("role", "\"clients\"")] {
+            if !table.has(key) {
+                let what = format!("this [[network.interface]] has no `{key}`");
+                problems.add(&table.place, Fault::new(what, format!("add a line like {key} = {example}")));
+            }
+        }
+        if problems.count() == before {
+            interfaces.push(interface);
+        }
+        table.finish();
+    }
+    interfaces
 }
 
 /// Reads the gateways. One without a prefix is left out.

@@ -24,6 +24,9 @@ pub const WORKERS: RangeInclusive<u64> = 1..=256;
 /// Time for a new process of an upgrade to become ready. One that takes longer reads no file of a sensible size.
 pub const UPGRADE_PATIENCE: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
+/// Wait of `sixfold doctor` for each answer. The round trip to a satellite and back takes 0.6 s.
+pub const DOCTOR_WAIT: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(30);
+
 /// Listening addresses. Each costs three descriptors per worker: 64 x 3 x 256 = 49,152 descriptors at worst.
 pub const LISTENERS: usize = 64;
 

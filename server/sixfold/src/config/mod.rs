@@ -80,6 +80,7 @@ pub use port_range::PortRange;
 pub use prefix_entry::{PrefixEntry, is_same, prefixes};
 pub use record::ConfiguredRecord;
 pub use report::{Fault, Place, Places, Problem, Report};
+pub use resolv_conf::forwarders as system_resolvers;
 pub use rpz::zone as policy_zone;
 pub use secret_files::warnings as secret_file_warnings;
 pub use units::duration;

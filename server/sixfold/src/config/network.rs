@@ -1,10 +1,8 @@
 //! `[network]`: the network around the server, for `sixfold plan`. The server itself takes nothing from it.
 
 use super::address::{Family, Network, network};
-use super::keys::NetworkInterface;
-use super::report::{Fault, Problems, quoted};
-use super::table::Table;
-use super::{key, limits, units};
+use super::report::{Fault, quoted};
+use super::{limits, units};
 use plan::InterfaceAddress;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -72,8 +70,7 @@ pub fn host(text: &str) -> Result<Ipv6Addr, Fault> {
     address.filter(is_host).ok_or_else(|| {
         Fault::new(
             format!("{} is not the IPv6 address of a host", quoted(text)),
-            "write an address like \
-                            \"2001:db8:c::1\"",
+            "write an address like \"2001:db8:c::1\"",
         )
     })
 }
@@ -94,33 +91,6 @@ pub fn pool(text: &str) -> Result<Network, Fault> {
 /// The text is no duration, or one out of range.
 pub fn lifetime(text: &str) -> Result<Duration, Fault> {
     units::duration(text, limits::ANNOUNCED)
-}
-
-/// Reads the interfaces. Name and role are required; an interface with an error is left out.
-pub fn read_interfaces(tables: Vec<Table<'_>>, problems: &Problems) -> Vec<NetworkInterface> {
-    if let Some(interface) = tables.get(limits::NETWORK_INTERFACES) {
-        let what = format!("more than {} interfaces", limits::NETWORK_INTERFACES);
-        problems.add(&interface.place, Fault::new(what, "plan for each router on its own"));
-    }
-    let mut interfaces = Vec::new();
-    for mut table in tables {
-        table.slot = format!("network.interface[{}]", interfaces.len());
-        problems.note(&table.slot, table.place.clone(), Vec::new());
-        let before = problems.count();
-        let mut interface = NetworkInterface::default();
-        key::read(&mut table, &mut interface, NetworkInterface::KEYS.iter());
-        for (key, example) in [("name", "\"eth0\""), ("role", "\"clients\"")] {
-            if !table.has(key) {
-                let what = format!("this [[network.interface]] has no `{key}`");
-                problems.add(&table.place, Fault::new(what, format!("add a line like {key} = {example}")));
-            }
-        }
-        if problems.count() == before {
-            interfaces.push(interface);
-        }
-        table.finish();
-    }
-    interfaces
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::needs;
 use crate::upgrade::request::Request;
 use connection::{follow, send};
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Runs `sixfold ctl`.
@@ -33,6 +33,19 @@ pub fn run(arguments: &Ctl) -> ExitCode {
     match answer {
         Ok((is_yes, text)) => print_answer(is_yes, &text, format),
         Err(fault) => fail(&fault.tell(&path), fault.code(), format),
+    }
+}
+
+/// Sends a command for another part of the program, and returns the text of the answer.
+///
+/// # Errors
+///
+/// The message for people: the server cannot be reached, or its answer is an error.
+pub fn ask(path: &Path, command: &str, format: Format) -> Result<String, String> {
+    match send(path, command, format) {
+        Ok((true, text)) => Ok(text),
+        Ok((false, text)) => Err(text.trim_end().to_owned()),
+        Err(fault) => Err(fault.tell(path)),
     }
 }
 

@@ -20,6 +20,7 @@ mod dead_aaaa;
 mod demo;
 mod discovery;
 mod dnstap;
+mod doctor;
 mod documents;
 mod encrypted;
 mod encrypted_attacks;

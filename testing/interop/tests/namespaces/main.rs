@@ -14,6 +14,7 @@ mod forgery;
 mod gateways;
 mod large;
 mod loss;
+mod plan;
 mod pref64;
 mod privileges;
 mod quic_clients;

@@ -3,8 +3,11 @@
 
 use crate::web::{PAGE, start_web_server};
 use sixfold_interop::{
-    Authority, Lab, Process, Program, address, copy_recipe, program, recipe, wait_until, zones::Zone,
+    Authority, Lab, Namespace, Process, Program, address, copy_recipe, program, recipe, wait_until,
+    zones::Zone,
 };
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// Address of the web server for the well-known prefix, which carries global addresses only (RFC 6052 section 3.1): one of the
@@ -154,6 +157,90 @@ fn the_recipe_with_explicit_address_mappings_reaches_a_server_at_its_mapped_addr
     assert!(status.success());
 }
 
+/// A site of the recipe `4via6`: a host with an address that the other site has, too, whose page is the name of the site.
+struct Site {
+    _translator: Process,
+}
+
+impl Site {
+    /// Starts the host and the translator. `prefix`: that of the site.
+    fn start(lab: &Lab, namespace: &Namespace, name: &'static str, prefix: &str) -> Site {
+        namespace.configure("addr add 192.168.1.20/32 dev lo");
+        let listener = namespace.inside(|| TcpListener::bind("192.168.1.20:80").expect("a free port"));
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request);
+                let length = name.len();
+                let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {length}\r\n\r\n{name}");
+            }
+        });
+        let folder = lab.scratch.directory(name);
+        for file in ["site.sh", &format!("{name}.conf")] {
+            copy_recipe(&lab.scratch, &format!("4via6/{file}"), &format!("{name}/{file}"));
+        }
+        let script = folder.join("site.sh").to_string_lossy().into_owned();
+        let mut translator = namespace.start(&["sh", &script, name], &folder.join("log"));
+        translator.expect("TAYGA translates", |_| {
+            let routes = namespace.run(&["ip", "-6", "route", "show", "dev", "via6"]).stdout;
+            routes.contains(prefix) && !routes.contains("linkdown")
+        });
+        Site { _translator: translator }
+    }
+}
+
+#[test]
+fn the_recipe_for_sites_whose_networks_overlap_opens_the_page_of_the_site_that_the_name_tells() {
+    let Some(lab) = lab(&[]) else { return };
+    let place = lab.scratch.directory("nsd");
+    let file = place.join("shop.zone");
+    let text = "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A 198.51.100.53\n\
+                www A 198.51.100.80\nprinter.berlin A 192.168.1.20\nprinter.paris A 192.168.1.20\n";
+    std::fs::write(&file, text).expect("a zone file");
+    let zones = [Zone { name: "shop.test", file, anchor: None }];
+    let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
+    let paris = Namespace::new("paris").expect("there was room for three");
+    paris.connect("site", &lab.gateway).expect("there are veth devices");
+    let prefixes = ["fd7a:115c:a1e0:b1a:0:1::/96", "fd7a:115c:a1e0:b1a:0:2::/96"];
+    // The overlay.
+    lab.gateway.run_checked(&["sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/forwarding"]);
+    lab.gateway.configure(&format!(
+        "addr add 2001:db8:e::1/64 dev site nodad\nroute add {} via 2001:db8:f::53\nroute add {} via 2001:db8:e::2",
+        prefixes[0], prefixes[1]
+    ));
+    lab.world.configure("route add 2001:db8:c::/64 via 2001:db8:f::1");
+    paris.configure("addr add 2001:db8:e::2/64 dev site nodad\nroute add 2001:db8:c::/64 via 2001:db8:e::1");
+    let _sites = [
+        Site::start(&lab, &lab.world, "berlin", prefixes[0]),
+        Site::start(&lab, &paris, "paris", prefixes[1]),
+    ];
+    copy_recipe(&lab.scratch, "4via6/sixfold.toml", "sixfold.toml");
+    let file = lab.scratch.path().join("sixfold.toml").to_string_lossy().into_owned();
+    let log = lab.scratch.path().join("sixfold.log");
+    let mut sixfold = lab.gateway.start(&[&program("sixfold"), "serve", "--config", &file], &log);
+    sixfold.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
+
+    assert_eq!(addresses(&lab, "printer.berlin.shop.test"), ["fd7a:115c:a1e0:b1a:0:1:c0a8:114"]);
+    assert_eq!(addresses(&lab, "printer.paris.shop.test"), ["fd7a:115c:a1e0:b1a:0:2:c0a8:114"]);
+    assert!(addresses(&lab, "www.shop.test").is_empty(), "other names stay as they are");
+    for (name, ipv4) in [("printer.berlin.shop.test", None), ("www.shop.test", Some("198.51.100.80"))] {
+        assert_eq!(lab.kdig().ask(name, "A").data("A").first().copied(), ipv4, "{name}");
+    }
+    lab.client.show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
+    lab.client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
+    for site in ["berlin", "paris"] {
+        let url = format!("http://printer.{site}.shop.test/");
+        let mut said = String::new();
+        let fetched = wait_until(|| {
+            let argv = ["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", &url];
+            let ran = lab.client.run(&argv);
+            said = format!("{}{}", ran.stdout, ran.stderr);
+            ran.stdout == site
+        });
+        assert!(fetched, "{url}: {said}");
+    }
+}
+
 /// Starts a translator of the recipe `failover`.
 fn start_gateway(lab: &Lab, name: &str) -> Process {
     let script = lab.scratch.path().join("gateway.sh").to_string_lossy().into_owned();
@@ -204,9 +291,9 @@ fn the_recipe_with_two_gateways_moves_clients_and_keeps_a_connection_over_the_ot
     // A connection that was open before.
     let limit = Some(std::time::Duration::from_secs(20));
     connection.set_read_timeout(limit).expect("a time limit");
-    std::io::Write::write_all(&mut connection, b"GET / HTTP/1.0\r\n\r\n").expect("the connection is open");
+    connection.write_all(b"GET / HTTP/1.0\r\n\r\n").expect("the connection is open");
     let mut page = String::new();
-    std::io::Read::read_to_string(&mut connection, &mut page).expect("an answer");
+    connection.read_to_string(&mut page).expect("an answer");
     assert!(page.ends_with(PAGE), "{page}");
     gateways[own].signal("CONT");
     assert!(wait_until(|| addresses(&lab, "www.shop.test") == before), "the client does not come back");
@@ -231,7 +318,7 @@ fn the_recipe_behind_another_dns64_finds_its_prefix() {
     );
     std::fs::write(&provider, text).expect("a file");
     copy_recipe(&lab.scratch, "discovery/sixfold.toml", "sixfold.toml");
-    let start = |namespace: &sixfold_interop::Namespace, name: &str| {
+    let start = |namespace: &Namespace, name: &str| {
         let file = lab.scratch.path().join(name).to_string_lossy().into_owned();
         let log = lab.scratch.path().join(format!("{name}.log"));
         let mut sixfold = namespace.start(&[&program("sixfold"), "serve", "--config", &file], &log);
