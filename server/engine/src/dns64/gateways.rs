@@ -406,7 +406,7 @@ fn network(client: Ipv6Addr) -> u64 {
 }
 
 /// Share at which a client network leaves a prefix that drains over time, in units of 2^-32: an order of the networks that is another one
-/// for each prefix, and has nothing to do with [`choose_one`].
+/// for each prefix, and has nothing to do with [`draw`].
 fn departure(network: u64, key: u64) -> u32 {
     (mix(network ^ key.rotate_left(32)) >> 32) as u32
 }

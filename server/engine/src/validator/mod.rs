@@ -4,8 +4,8 @@
 //! the questions about zones that a validation leads to, and gives verifications to the driver. The rules are those of the crate `dnssec`;
 //! here is what has to be kept between its steps.
 //!
-//! Read in this order: [`tasks`] (a validation under way), [`searches`] (the way to the keys of a zone), [`zones`] (what is known already),
-//! [`budgets`] (who pays), [`jobs`] (verifications on their way to the driver), [`reply`] (the reply after its verdict).
+//! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
+//! `budgets` (who pays), `jobs` (verifications on their way to the driver), `reply` (the reply after its verdict).
 
 pub mod config;
 
