@@ -1,6 +1,6 @@
 //! Trust anchors of the validator (`dnssec`): where they come from, and how they change.
 //!
-//! [`file`] reads files of DS and DNSKEY records. [`trust_point`] follows the keys of a zone by RFC 5011, as a state machine: time and what
+//! [`mod@file`] reads files of DS and DNSKEY records. [`trust_point`] follows the keys of a zone by RFC 5011, as a state machine: time and what
 //! was observed go in, events and the time of the next question come out. [`saved`] is the text of what it has to remember, [`state_file`]
 //! brings that to the disk so that it survives any crash, and [`trust_points`] puts the three together. [`negative`] has the zones whose
 //! signatures are not looked at (RFC 7646).
