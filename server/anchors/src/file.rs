@@ -16,9 +16,9 @@ use std::fmt;
 pub struct AnchorFileError {
     /// Line, from 1; `None` if it is the whole file.
     pub line: Option<usize>,
-    /// What is wrong, and why.
+    /// Fault, with its reason.
     pub what: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
 }
 
@@ -180,7 +180,7 @@ impl<'t> Entries<'t> {
     }
 }
 
-/// What entries leave behind for later ones.
+/// State that entries leave behind for later ones.
 struct Reader {
     supported: Algorithms,
     origin: Box<[u8]>,

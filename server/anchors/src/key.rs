@@ -63,7 +63,7 @@ impl State {
     }
 }
 
-/// What is known of a key in its hold-down.
+/// Facts about a key in its hold-down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
     /// Seconds for which it has to be seen: 30 days, or the TTL of the set in which it was seen first, if that is longer (RFC 5011 section

@@ -11,7 +11,7 @@ pub struct Finding {
     pub what: String,
     /// Its cause.
     pub cause: String,
-    /// What to do.
+    /// Remedy.
     pub remedy: String,
 }
 
