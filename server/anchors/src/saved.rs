@@ -70,7 +70,7 @@ pub struct RevokedKey {
 pub struct SavedError {
     /// Line, from 1; `None` if it is the whole text.
     pub line: Option<usize>,
-    /// What is wrong.
+    /// Fault.
     pub what: &'static str,
 }
 

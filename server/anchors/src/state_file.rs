@@ -67,7 +67,7 @@ impl Files for Disk {
     }
 }
 
-/// What a state file has.
+/// Contents of a state file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loaded {
     /// There is no file: nothing was learned before.

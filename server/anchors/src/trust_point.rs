@@ -73,13 +73,13 @@ pub enum EventKind {
 /// Change to be logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// Event.
     pub kind: EventKind,
     /// Key tag.
     pub key_tag: u16,
 }
 
-/// What follows from an observation.
+/// Consequences of an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Changes, in their order.
