@@ -27,6 +27,7 @@ mod source_ports;
 mod sources;
 mod totd;
 mod unbound;
+mod validation;
 mod value;
 mod views;
 
@@ -233,6 +234,7 @@ pub fn convert(
     }
     drop_plain_forwarders(&mut draft);
     draft.model.source_ports.finish(&mut draft.ledger);
+    validation::finish(&mut draft);
     require_forwarders(dialect, &mut draft);
     draft.model.finish();
     let Draft { model, ledger, views } = draft;
