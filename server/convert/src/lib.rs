@@ -26,6 +26,7 @@ mod recognize;
 mod source_ports;
 mod sources;
 mod totd;
+mod trust;
 mod unbound;
 mod validation;
 mod value;

@@ -4,7 +4,7 @@
 use crate::ledger::Spot;
 use crate::network::Network;
 use crate::source_ports::SourcePorts;
-use crate::validation::Validation;
+use crate::trust::Validation;
 use pref64::Pref64;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

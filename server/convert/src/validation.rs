@@ -4,8 +4,9 @@
 //! its own text. These become one file, which somebody has to write: a comment of the result has its text.
 
 use crate::draft::Draft;
-use crate::ledger::{Outcome, Reading, Spot, require};
+use crate::ledger::{Outcome, Reading, require};
 use crate::model::add;
+use crate::trust::{Anchors, Named, Validation};
 use crate::value;
 
 /// Path of the file to write, if the source has no single one that Sixfold can read.
@@ -28,124 +29,52 @@ const ROOT: [&str; 4] = [
      PYc=",
 ];
 
-/// Trust anchors in one of the forms that sources have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Anchors {
-    /// The keys of the root.
-    Root,
-    /// A record, as a line of a zone file.
-    Record(String),
-    /// A file of DS and DNSKEY records.
-    File(String),
+/// A record in presentation format: `example. DS 12345 13 2 ...`, with TTL and class or without.
+///
+/// # Errors
+///
+/// The text is neither a DS nor a DNSKEY record of a name that Sixfold takes.
+pub(crate) fn record(text: &str) -> Result<Anchors, &'static str> {
+    let mut words = text.split_whitespace();
+    let owner = value::taken_name(words.next().unwrap_or_default())?;
+    let mut words = words.skip_while(|word| word.eq_ignore_ascii_case("IN") || word.parse::<u32>().is_ok());
+    let rtype = words.next().unwrap_or_default().to_ascii_uppercase();
+    let data: Vec<&str> = words.collect();
+    if !matches!(&rtype[..], "DS" | "DNSKEY") || data.len() < 4 {
+        return Err("this is neither a DS nor a DNSKEY record");
+    }
+    // Blanks may stand in the digest or the key, which comes last.
+    let (numbers, last) = (data[..3].join(" "), data[3..].concat());
+    let data = format!("{numbers} {last}");
+    let is_root = |known: &&str| match &rtype[..] {
+        "DS" => known.eq_ignore_ascii_case(&data),
+        _ => **known == *data,
+    };
+    if owner == "." && ROOT.iter().any(is_root) {
+        return Ok(Anchors::Root);
+    }
+    Ok(Anchors::Record(format!("{}. IN {rtype} {data}", owner.trim_end_matches('.'))))
 }
 
-impl Anchors {
-    /// A record in presentation format: `example. DS 12345 13 2 ...`, with TTL and class or without.
-    ///
-    /// # Errors
-    ///
-    /// The text is neither a DS nor a DNSKEY record of a name that Sixfold takes.
-    pub(crate) fn record(text: &str) -> Result<Anchors, &'static str> {
-        let mut words = text.split_whitespace();
-        let owner = value::taken_name(words.next().unwrap_or_default())?;
-        let mut words =
-            words.skip_while(|word| word.eq_ignore_ascii_case("IN") || word.parse::<u32>().is_ok());
-        let rtype = words.next().unwrap_or_default().to_ascii_uppercase();
-        let data: Vec<&str> = words.collect();
-        if !matches!(&rtype[..], "DS" | "DNSKEY") || data.len() < 4 {
-            return Err("this is neither a DS nor a DNSKEY record");
-        }
-        // Blanks may stand in the digest or the key, which comes last.
-        let (numbers, last) = (data[..3].join(" "), data[3..].concat());
-        let data = format!("{numbers} {last}");
-        let is_root = |known: &&str| match &rtype[..] {
-            "DS" => known.eq_ignore_ascii_case(&data),
-            _ => **known == *data,
-        };
-        if owner == "." && ROOT.iter().any(is_root) {
-            return Ok(Anchors::Root);
-        }
-        Ok(Anchors::Record(format!("{}. IN {rtype} {data}", owner.trim_end_matches('.'))))
-    }
-
-    /// A file with the keys of the root, as its name tells, or with others.
-    ///
-    /// # Errors
-    ///
-    /// The path is relative, and to which folder is unknown here.
-    pub(crate) fn file(path: &str) -> Result<Anchors, &'static str> {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        match (name.contains("root"), path.starts_with('/')) {
-            (true, _) => Ok(Anchors::Root),
-            (false, true) => Ok(Anchors::File(path.to_owned())),
-            (false, false) => Err("its path is relative: name the whole path in `dnssec.trust-anchors`"),
-        }
+/// A file with the keys of the root, as its name tells, or with others.
+///
+/// # Errors
+///
+/// The path is relative, and to which folder is unknown here.
+pub(crate) fn file(path: &str) -> Result<Anchors, &'static str> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    match (name.contains("root"), path.starts_with('/')) {
+        (true, _) => Ok(Anchors::Root),
+        (false, true) => Ok(Anchors::File(path.to_owned())),
+        (false, false) => Err("its path is relative: name the whole path in `dnssec.trust-anchors`"),
     }
 }
 
-/// Statement with trust anchors, and the difference that it has in Sixfold.
-#[derive(Clone, Debug)]
-struct Named {
-    anchors: Anchors,
-    /// Statement; none if the source trusts the keys by itself.
-    spot: Option<Spot>,
-    difference: Option<&'static str>,
-}
-
-/// `[dnssec]`, as far as the source decides it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Validation {
-    /// True if the source validates.
-    pub(crate) is_on: bool,
-    named: Vec<Named>,
-    /// Statements without an equivalent, which matter if the source validates, with the reasons.
-    left: Vec<(Spot, &'static str)>,
-    /// File with all trust anchors; none for the keys of the root.
-    pub(crate) file: Option<String>,
-    /// Lines of the file that has to be written.
-    pub(crate) lines: Vec<String>,
-    pub(crate) negative: Vec<String>,
-    pub(crate) permissive: bool,
-    pub(crate) nsec3_iterations: Option<u64>,
-}
-
-impl Validation {
-    /// Adds trust anchors of a statement, whose outcome follows from all of them. `difference` is that of their keys in Sixfold.
-    pub(crate) fn add(&mut self, anchors: Anchors, spot: &Spot, difference: Option<&'static str>) {
-        self.named.push(Named { anchors, spot: Some(spot.clone()), difference });
-    }
-
-    /// Leaves a statement over for this reason, if the source validates.
-    pub(crate) fn leave(&mut self, spot: &Spot, why: &'static str) {
-        self.left.push((spot.clone(), why));
-    }
-
-    /// Adds the keys of the root, which the source trusts without a statement.
-    pub(crate) fn add_root(&mut self) {
-        self.named.push(Named { anchors: Anchors::Root, spot: None, difference: None });
-    }
-
-    /// True if a statement names trust anchors.
-    pub(crate) fn has_anchors(&self) -> bool {
-        !self.named.is_empty()
-    }
-
-    /// Adds a name without validation.
-    pub(crate) fn except(&mut self, text: &str) -> Reading {
-        require(self.negative.len() < MAX_NEGATIVE, "`dnssec.negative-trust-anchors` takes 1024 names")?;
-        add(&mut self.negative, value::taken_name(text)?);
-        Ok(())
-    }
-
-    /// True if the source validates the names of a zone.
-    pub(crate) fn covers(&self, zone: &str) -> bool {
-        let is_in = |above: &String| {
-            let above = above.trim_end_matches('.');
-            let zone = zone.trim_end_matches('.').to_ascii_lowercase();
-            above.is_empty() || zone == above || zone.ends_with(&format!(".{above}"))
-        };
-        self.is_on && !self.negative.iter().any(is_in)
-    }
+/// Adds a name without validation.
+pub(crate) fn except(validation: &mut Validation, text: &str) -> Reading {
+    require(validation.negative.len() < MAX_NEGATIVE, "`dnssec.negative-trust-anchors` takes 1024 names")?;
+    add(&mut validation.negative, value::taken_name(text)?);
+    Ok(())
 }
 
 /// Brings the trust anchors together, and records the outcomes of their statements.
@@ -207,31 +136,19 @@ mod tests {
         for data in ROOT {
             let rtype = if data.starts_with("257") { "DNSKEY" } else { "DS" };
             for start in [format!(". IN {rtype}"), format!(". {rtype}"), format!(". 172800 IN {rtype}")] {
-                assert_eq!(Anchors::record(&format!("{start} {data}")), Ok(Anchors::Root));
+                assert_eq!(record(&format!("{start} {data}")), Ok(Anchors::Root));
             }
         }
         assert_eq!(
-            Anchors::record("Corp.Example. 3600 IN ds 12345 13 2 00112233 44556677"),
+            record("Corp.Example. 3600 IN ds 12345 13 2 00112233 44556677"),
             Ok(Anchors::Record("corp.example. IN DS 12345 13 2 0011223344556677".to_owned()))
         );
         let other = ". DS 20326 8 2 0000000000000000000000000000000000000000000000000000000000000000";
-        assert!(matches!(Anchors::record(other), Ok(Anchors::Record(_))));
+        assert!(matches!(record(other), Ok(Anchors::Record(_))));
         for text in
             ["", "corp.example.", "corp.example. A 192.0.2.1", "corp.example. DS 1 2", "a..b DS 1 13 2 00"]
         {
-            assert!(Anchors::record(text).is_err(), "{text}");
+            assert!(record(text).is_err(), "{text}");
         }
-    }
-
-    #[test]
-    fn names_at_and_below_an_exception_are_not_validated() {
-        let validation =
-            Validation { is_on: true, negative: vec!["corp.example".to_owned()], ..Validation::default() };
-        for (zone, covered) in
-            [("corp.example", false), ("A.Corp.Example.", false), ("xcorp.example", true), ("example", true)]
-        {
-            assert_eq!(validation.covers(zone), covered, "{zone}");
-        }
-        assert!(!Validation { is_on: false, ..validation }.covers("example"));
     }
 }

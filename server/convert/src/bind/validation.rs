@@ -3,7 +3,7 @@
 use super::syntax::Statement;
 use crate::draft::Draft;
 use crate::ledger::{Outcome, Reading, require};
-use crate::validation::Anchors;
+use crate::validation;
 use crate::value;
 
 /// Difference of the keys that BIND follows by RFC 5011.
@@ -45,7 +45,7 @@ impl Switches {
             "dnssec-enable" => self.is_disabled = value::yes_no(word) == Some(false),
             "validate-except" => {
                 for element in statement.block().unwrap_or_default() {
-                    draft.model.validation.except(element.keyword())?;
+                    validation::except(&mut draft.model.validation, element.keyword())?;
                 }
             }
             "dnssec-accept-expired" => {
@@ -76,7 +76,7 @@ pub(super) fn read_anchors(statement: &Statement, draft: &mut Draft) {
     let keyword = statement.keyword();
     draft.record(&statement.spot.header(&format!("{keyword} {{")), Outcome::Carried);
     for element in statement.block().unwrap_or_default() {
-        match record(element).as_deref().map(Anchors::record) {
+        match record(element).as_deref().map(validation::record) {
             Some(Ok(anchors)) => {
                 let is_followed = element.word(1).starts_with("initial");
                 draft.model.validation.add(anchors, &element.spot, is_followed.then_some(FOLLOWED));

@@ -4,7 +4,8 @@ use super::Setting;
 use crate::draft::Draft;
 use crate::ledger::{Outcome, Reading, Spot, differs_if, require};
 use crate::sources::Sources;
-use crate::validation::Anchors;
+use crate::trust::Anchors;
+use crate::validation::{except, file, record};
 use crate::value::{self, range};
 
 /// Difference of `process` and `log-fail`.
@@ -26,15 +27,15 @@ impl Switches {
         match setting.name.as_str() {
             "trustanchors" => {
                 self.forgets_root = true;
-                for record in setting.value.split(';').filter(|record| !record.trim().is_empty()) {
-                    add(Anchors::record(record), setting, draft);
+                for text in setting.value.split(';').filter(|text| !text.trim().is_empty()) {
+                    add(record(text), setting, draft);
                 }
             }
             "signature-inception-skew" if setting.value != "0" => {
                 draft.model.validation.leave(&setting.spot, value::NO_TOLERANCE);
             }
             "trustanchorfile" if !setting.value.is_empty() => {
-                add(Anchors::file(&setting.value), setting, draft);
+                add(file(&setting.value), setting, draft);
             }
             _ => return false,
         }
@@ -59,7 +60,7 @@ impl Switches {
                 differs_if(matches!(value, "process" | "log-fail"), FOR_ALL)?;
             }
             "negative-trustanchors" => {
-                value::list(value).try_for_each(|name| draft.model.validation.except(name))?;
+                value::list(value).try_for_each(|name| except(&mut draft.model.validation, name))?;
             }
             "nsec3-max-iterations" => {
                 let key = &mut draft.model.validation.nsec3_iterations;
@@ -86,12 +87,12 @@ impl Switches {
                 ("", _) | ("clearNTA", _) => {}
                 ("clearTA", [] | [".", ..]) => self.forgets_root = true,
                 ("addTA" | "addDS", [name, records @ ..]) if !records.is_empty() => {
-                    for record in records {
-                        add(Anchors::record(&format!("{name} DS {record}")), setting, draft);
+                    for data in records {
+                        add(record(&format!("{name} DS {data}")), setting, draft);
                     }
                 }
-                ("addNTA", [name, ..]) => draft.model.validation.except(name)?,
-                ("readTrustAnchorsFromFile", [file, ..]) => add(Anchors::file(file), setting, draft),
+                ("addNTA", [name, ..]) => except(&mut draft.model.validation, name)?,
+                ("readTrustAnchorsFromFile", [path, ..]) => add(file(path), setting, draft),
                 (other, _) => lost.push(other.to_owned()),
             }
         }

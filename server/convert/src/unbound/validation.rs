@@ -3,7 +3,7 @@
 use super::syntax::Attribute;
 use crate::draft::Draft;
 use crate::ledger::{Reading, differs_if};
-use crate::validation::Anchors;
+use crate::validation::{except, file, record};
 use crate::value::{self, range};
 
 /// Iterations of NSEC3 above which Unbound takes a proof as insecure, for keys of any size (unbound.conf(5),
@@ -20,9 +20,9 @@ pub(super) fn read_later(attribute: &Attribute, draft: &mut Draft) -> bool {
     let text = attribute.values.join(" ");
     let validation = &mut draft.model.validation;
     let (anchors, difference) = match (attribute.key.as_str(), &text[..]) {
-        ("trust-anchor", _) => (Anchors::record(&text), None),
-        ("trust-anchor-file", _) => (Anchors::file(&text), None),
-        ("auto-trust-anchor-file", _) => (Anchors::file(&text), Some(FOLLOWED)),
+        ("trust-anchor", _) => (record(&text), None),
+        ("trust-anchor-file", _) => (file(&text), None),
+        ("auto-trust-anchor-file", _) => (file(&text), Some(FOLLOWED)),
         (key, value) => {
             let Some(why) = without_equivalent(key, value) else { return false };
             validation.leave(&attribute.spot, why);
@@ -54,7 +54,7 @@ pub(super) fn read(attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
     let text = attribute.value();
     let validation = &mut draft.model.validation;
     match attribute.key.as_str() {
-        "domain-insecure" => validation.except(text)?,
+        "domain-insecure" => except(validation, text)?,
         "val-permissive-mode" => validation.permissive = text == "yes",
         "val-nsec3-keysize-iterations" => {
             read_iterations(&mut validation.nsec3_iterations, &attribute.values.join(" "))?;

@@ -3,7 +3,6 @@
 //! The engine has decided already. This file reads from the replies what an operator compares with the zone: key tags, algorithms,
 //! digests, and the time of signatures.
 
-use crate::explain::listen::lower_case;
 use crate::settings::{AnchorRecord, TrustAnchor};
 use crate::trace::ZoneState;
 use dnssec::{Dnskey, Ds, Rrsig, Status};
@@ -114,6 +113,13 @@ impl Link {
             key_signatures: keys.map(|reply| signatures(reply)).unwrap_or_default(),
         }
     }
+}
+
+/// Returns a name in lower case: the letter case of upstream queries is random (`dns0x20.rs`) and means nothing.
+pub(super) fn lower_case(name: &[u8]) -> Box<[u8]> {
+    let mut name: Box<[u8]> = name.into();
+    wire::fold(&mut name);
+    name
 }
 
 /// Records of an answer that can be read.

@@ -7,7 +7,7 @@ use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding, Lack};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::dns64::verdicts::{Fate, fate};
-use crate::explain::chain::{self, CheckedReply};
+use crate::explain::chain::{self, CheckedReply, lower_case};
 use crate::explain::decision::Decision;
 use crate::explain::{
     Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
@@ -70,13 +70,6 @@ impl Policy {
             anchors: anchors.unwrap_or_default(),
         }
     }
-}
-
-/// Returns a name in lower case: the letter case of upstream queries is random (`dns0x20.rs`) and means nothing.
-pub(super) fn lower_case(name: &[u8]) -> Box<[u8]> {
-    let mut name: Box<[u8]> = name.into();
-    wire::fold(&mut name);
-    name
 }
 
 /// True if a message answers a question.
