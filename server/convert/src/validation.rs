@@ -15,7 +15,7 @@ const OWN_FILE: &str = "/etc/sixfold/trust-anchors";
 /// Names without validation that Sixfold takes.
 const MAX_NEGATIVE: usize = 1024;
 
-/// Keys of the root that are built into Sixfold, as DS and DNSKEY records: those of 2017 and 2024 (https://data.iana.org/root-anchors/).
+/// Keys of the root that are built into Sixfold, as DS and DNSKEY records: those of 2017 and 2024 (<https://data.iana.org/root-anchors/>).
 const ROOT: [&str; 4] = [
     "20326 8 2 E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D",
     "38696 8 2 683D2D0ACB8C9B712A1948B27F741219298D0A450D612C483AF444A4C0FB2B16",
