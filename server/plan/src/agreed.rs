@@ -188,6 +188,18 @@ fn link_ipv4(server: &Server, entry: &InterfaceAddress) -> Option<LinkIpv4> {
         true => (behind, last),
         false => (first, before),
     };
-    let dns = if server.listens_on(router.into()) { vec![router] } else { Vec::new() };
-    (range.0 <= range.1).then_some(LinkIpv4 { network, router, range, dns })
+    (range.0 <= range.1).then_some(LinkIpv4 { network, router, range, dns: dns_ipv4(server, router) })
+}
+
+/// Resolvers for DHCPv4: this machine on the link, if the server hears it there, else the IPv4 addresses that the server names itself.
+fn dns_ipv4(server: &Server, router: Ipv4Addr) -> Vec<Ipv4Addr> {
+    if server.listens_on(router.into()) {
+        return vec![router];
+    }
+    let named = server.listen.iter().filter(|listen| listen.port() == 53);
+    let named = named.filter_map(|listen| match listen.ip() {
+        IpAddr::V4(address) if !address.is_loopback() && !address.is_link_local() => Some(address),
+        _ => None,
+    });
+    named.collect()
 }

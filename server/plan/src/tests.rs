@@ -372,6 +372,44 @@ fn the_page_explains_each_file() {
     assert!(page.contains("64:ff9b::c000:aa among the answers of `dig AAAA ipv4only.arpa`"), "{page}");
 }
 
+/// A router whose server and NAT64 gateways are other machines.
+fn elsewhere(input: &mut Input) {
+    input.server.listen = vec!["[2001:db8:53::53]:53".parse().unwrap(), "10.0.53.53:53".parse().unwrap()];
+    input.server.prefixes = vec![prefix("2001:db8:64::", 96), prefix("2001:db8:65::", 96)];
+    input.network.gateway = Gateway::Elsewhere;
+    input.network.gateway_address = None;
+    input.network.prefix = Some(prefix("2001:db8:64::", 96));
+}
+
+#[test]
+fn devices_with_ipv4_ask_the_server_where_it_listens_if_that_is_another_machine() {
+    let kea = text(&changed(elsewhere), "etc/kea/kea-dhcp4.conf");
+    assert!(kea.contains("{ \"name\": \"domain-name-servers\", \"data\": \"10.0.53.53\" }"), "{kea}");
+    let dnsmasq = changed(|input| {
+        elsewhere(input);
+        input.network.dhcpv4 = Dhcpv4::Dnsmasq;
+    });
+    let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
+    assert!(dnsmasq.contains("dhcp-option=tag:lan,option:dns-server,10.0.53.53\n"), "{dnsmasq}");
+    let local = changed(|input| {
+        elsewhere(input);
+        input.server.listen[1] = "127.0.0.1:53".parse().unwrap();
+    });
+    assert!(!text(&local, "etc/kea/kea-dhcp4.conf").contains("domain-name-servers"));
+}
+
+#[test]
+fn the_page_asks_for_routes_to_gateways_on_other_machines() {
+    let page = text(&changed(elsewhere), "README.md");
+    assert!(page.contains("route `2001:db8:64::/96`, `2001:db8:65::/96` to it."), "{page}");
+    assert!(!page.contains("the gateway is for the clients only"), "{page}");
+    let page = text(&home(), "README.md");
+    assert!(
+        !page.contains("another machine") && page.contains("the gateway is for the clients only"),
+        "{page}"
+    );
+}
+
 #[test]
 fn addresses_for_clients_are_on_the_longer_side_of_the_router() {
     let pool = |router: &str, length| {
