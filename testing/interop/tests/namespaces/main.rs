@@ -10,6 +10,7 @@ mod dnsdist;
 mod encrypted_clients;
 mod failover;
 mod faults;
+mod filters;
 mod forgery;
 mod gateways;
 mod large;
