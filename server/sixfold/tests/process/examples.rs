@@ -25,7 +25,9 @@ fn every_example_is_accepted_without_a_warning() {
         .collect();
     names.sort();
     let kinds = [
+        "campus-router.toml",
         "campus.toml",
+        "conference.toml",
         "every-key.toml",
         "home.toml",
         "isp.toml",
@@ -38,6 +40,20 @@ fn every_example_is_accepted_without_a_warning() {
         let output = check(&folder.join(&name));
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && errors.is_empty(), "{name}: {errors}");
+    }
+}
+
+#[test]
+fn every_example_with_a_network_has_a_plan_without_contradictions() {
+    for name in ["campus-router.toml", "conference.toml", "router.toml"] {
+        let directory = Folder::for_everybody();
+        let file = in_source("docs/examples/server").join(name);
+        let mut plan = Command::new(env!("CARGO_BIN_EXE_sixfold"));
+        let output =
+            plan.arg("plan").arg(&file).arg("--out").arg(directory.file("network")).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && errors.is_empty(), "{name}: {errors}");
+        assert!(directory.file("network/etc/radvd.conf").is_file(), "{name}");
     }
 }
 

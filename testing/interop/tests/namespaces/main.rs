@@ -22,6 +22,7 @@ mod quic_clients;
 mod recipes;
 mod reply_addresses;
 mod resolution;
+mod sites;
 mod steering;
 mod stream;
 mod tls_upstreams;
