@@ -25,7 +25,7 @@ pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFil
         let _ = write!(text, "\n`{}`: {}\n", file.path, file.explanation);
     }
     not_said(&mut text, input);
-    steps(&mut text, agreed, files);
+    steps(&mut text, files);
     routes(&mut text, input, agreed);
     answer(&mut text, agreed);
     let explanation = "This page.";
@@ -85,7 +85,7 @@ fn not_said(text: &mut String, input: &Input) {
     let _ = write!(text, "\n## Not in the files\n\n{note}\n");
 }
 
-fn steps(text: &mut String, agreed: &Agreed, files: &[PlannedFile]) {
+fn steps(text: &mut String, files: &[PlannedFile]) {
     let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
     text.push_str(
         "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that are there \
