@@ -46,11 +46,13 @@ fn home() -> Input {
                     name: "wan".into(),
                     role: Role::Uplink,
                     addresses: vec![address("198.51.100.1", 24)],
+                    v6_only: true,
                 },
                 Interface {
                     name: "lan".into(),
                     role: Role::Clients,
                     addresses: vec![address("2001:db8:c::1", 64), address("192.168.7.1", 24)],
+                    v6_only: true,
                 },
             ],
         },
@@ -172,9 +174,11 @@ fn both_dhcp_servers_send_option_108_with_the_same_wait() {
     }
     let dnsmasq = changed(|input| input.network.dhcpv4 = Dhcpv4::Dnsmasq);
     let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
-    for line in
-        ["dhcp-option=108,1800i\n", "set:lan,192.168.7.2,192.168.7.254,255.255.255.0,1h\n", "port=0\n"]
-    {
+    for line in [
+        "dhcp-option=tag:lan,108,1800i\n",
+        "set:lan,192.168.7.2,192.168.7.254,255.255.255.0,1h\n",
+        "port=0\n",
+    ] {
         assert!(dnsmasq.contains(line), "{dnsmasq}");
     }
     let without = changed(|input| input.network.v6_only_wait_s = 0);
@@ -396,6 +400,39 @@ fn devices_with_ipv4_ask_the_server_where_it_listens_if_that_is_another_machine(
         input.server.listen[1] = "127.0.0.1:53".parse().unwrap();
     });
     assert!(!text(&local, "etc/kea/kea-dhcp4.conf").contains("domain-name-servers"));
+}
+
+#[test]
+fn an_interface_may_keep_its_clients_at_ipv4_and_leave_synthesis_out() {
+    let crew = |input: &mut Input| {
+        let addresses = vec![address("2001:db8:d::1", 64), address("192.168.8.1", 24)];
+        let crew = Interface { name: "crew".into(), role: Role::Clients, addresses, v6_only: false };
+        input.network.interfaces.push(crew);
+        input.server.clients.push((network("2001:db8:d::", 64), true));
+    };
+    let kea = text(&changed(crew), "etc/kea/kea-dhcp4.conf");
+    let (lan, other) = kea.split_once("192.168.8.0/24").expect("two subnets");
+    assert!(lan.contains("\"code\": 108") && !other.contains("\"code\": 108"), "{kea}");
+    let dnsmasq = changed(|input| {
+        crew(input);
+        input.network.dhcpv4 = Dhcpv4::Dnsmasq;
+    });
+    let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
+    assert_eq!(dnsmasq.matches(",108,1800i\n").count(), 1, "{dnsmasq}");
+    assert!(text(&changed(crew), "README.md").contains("| option 108 | 1800 s without IPv4, on `lan` |"));
+    // Nobody is told, so a NAT64 that is missing is no contradiction.
+    let legacy = |input: &mut Input| {
+        input.network.interfaces[1].v6_only = false;
+        input.network.gateway = Gateway::None;
+        input.network.gateway_address = None;
+    };
+    assert_eq!(found(legacy), Vec::<String>::new());
+    // Without IPv4 the clients need synthesis all the same.
+    let six = |input: &mut Input| {
+        crew(input);
+        input.network.interfaces[2].addresses.truncate(1);
+    };
+    assert_eq!(found(six), ["dns64.clients"]);
 }
 
 #[test]

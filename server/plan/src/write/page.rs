@@ -69,7 +69,12 @@ fn values(text: &mut String, input: &Input, agreed: &Agreed) {
     }
     row("MTU", network.mtu.to_string());
     if network.offers_v6_only() {
-        row("option 108", format!("{} s without IPv4", network.v6_only_wait_s));
+        let told = agreed
+            .links
+            .iter()
+            .filter(|link| link.ipv4.as_ref().is_some_and(|ipv4| ipv4.v6_only_wait_s.is_some()));
+        let told = joined(told.map(|link| format!("`{}`", link.name)));
+        row("option 108", format!("{} s without IPv4, on {told}", network.v6_only_wait_s));
     }
 }
 

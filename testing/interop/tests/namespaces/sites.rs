@@ -192,6 +192,7 @@ fn campus(site: &Site) -> [Namespace; 3] {
         "addr add 2001:db8:20:f::1/64 dev core nodad\naddr add 10.20.15.1/24 dev core\n\
          addr add 2001:db8:20:100::1/64 dev staff nodad\naddr add 10.20.100.1/24 dev staff\n\
          addr add 2001:db8:20:200::1/64 dev students nodad\naddr add 10.20.200.1/24 dev students\n\
+         addr add 2001:db8:20:300::1/64 dev laboratory nodad\naddr add 10.20.30.1/24 dev laboratory\n\
          route add 2001:db8:20:64::/96 via 2001:db8:20:f::11\nroute add 2001:db8:20:65::/96 via 2001:db8:20:f::12\n\
          route add 2001:db8:20:53::53 nexthop via 2001:db8:20:f::11 nexthop via 2001:db8:20:f::12",
     );
@@ -215,9 +216,11 @@ fn start_translator(site: &Site, core: &Namespace, name: &str) -> Process {
 }
 
 #[test]
-#[ignore = "long: a campus of six namespaces, with programs of Debian 13"]
+#[ignore = "long: a campus of seven namespaces, with programs of Debian 13"]
 fn the_campus_serves_its_clients_while_a_gateway_and_then_a_server_is_gone() {
     let Some(site) = Site::new(&["nsd", "tayga", "curl", "nft", "sysctl"]) else { return };
+    let laboratory = Namespace::new("hosts").expect("there was room for three");
+    site.router.connect("laboratory", &laboratory).expect("there are veth devices");
     let cores = campus(&site);
     let (file, network) = site.plan("campus-router.toml", "", "");
     let kea = ["/usr/sbin/kea-dhcp4", "-t", "/mnt/network/etc/kea/kea-dhcp4.conf"];
@@ -234,6 +237,16 @@ fn the_campus_serves_its_clients_while_a_gateway_and_then_a_server_is_gone() {
     site.expect_address("staff", "2001:db8:20:100:");
     let resolver = "2001:db8:20:53::53";
     site.expect_page(resolver);
+
+    // Hosts that keep IPv4 and validate themselves get no synthesis.
+    let route = ["ip", "-6", "route", "show", "default"];
+    assert!(
+        wait_until(|| laboratory.run(&route).stdout.contains("fe80:")),
+        "no advertisement in the laboratory"
+    );
+    let known = wait_until(|| Kdig::new(&laboratory, resolver).ask("www.shop.test", "A").data("A") == [WEB]);
+    assert!(known, "the laboratory has no resolver");
+    assert!(Kdig::new(&laboratory, resolver).ask("www.shop.test", "AAAA").data("AAAA").is_empty());
 
     let under = ["2001:db8:20:64::c633:6450", "2001:db8:20:65::c633:6450"];
     let before = site.addresses(resolver, "www.shop.test");
