@@ -6,6 +6,7 @@ mod compose;
 mod container;
 mod debian;
 mod kubernetes;
+mod recursive;
 mod static_binaries;
 
 use sixfold_interop::missing_program;
