@@ -1,12 +1,12 @@
 //! Faults of validators that were published in 2026, and the rows of the [table](crate::faults) that show each of them. Those that no zone
-//! can show have a test elsewhere: `docs/validators.md` names it.
+//! can show have a test elsewhere: `docs/published-faults.md` names it.
 
 use crate::faults::{AnchorTwist, KeyTwist, Place, Plant, ProofTwist, ReplyTwist, Twist};
 
 /// Published fault.
 #[derive(Debug)]
 pub struct Published {
-    /// Number in `docs/validators.md`.
+    /// Number in `docs/published-faults.md`.
     pub number: u8,
     /// What the validator does.
     pub what: &'static str,
@@ -75,6 +75,14 @@ mod tests {
         for Published { number, plants, .. } in PUBLISHED {
             let has_row = |plant: &Plant| all.iter().any(|fault| fault.plant == *plant);
             assert!(!plants.is_empty() && plants.iter().all(has_row), "{number}");
+        }
+    }
+
+    #[test]
+    fn every_published_fault_has_a_row_on_the_page() {
+        let page = include_str!("../../../docs/published-faults.md");
+        for Published { number, what, .. } in PUBLISHED {
+            assert!(page.contains(&format!("\n| {number}: {what} |")), "{number}");
         }
     }
 }

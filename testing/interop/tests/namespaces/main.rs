@@ -25,5 +25,6 @@ mod steering;
 mod stream;
 mod tls_upstreams;
 mod troubleshooting;
+mod validators;
 mod web;
 mod xdp;
