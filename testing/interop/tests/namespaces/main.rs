@@ -28,5 +28,6 @@ mod steering;
 mod stream;
 mod tls_upstreams;
 mod troubleshooting;
+mod validators;
 mod web;
 mod xdp;
