@@ -43,5 +43,6 @@ mod rpz_oracle;
 pub mod run;
 pub mod spoofing;
 pub mod timeline;
+pub mod trials;
 pub mod upstream;
 pub mod world;
