@@ -171,6 +171,7 @@ pub enum ProofTwist {
 #[expect(missing_docs, reason = "the table has the description of each")]
 pub enum ReplyTwist {
     Rcode,
+    RcodeOfData,
     Unrelated,
     Class,
     AliasOfDname,
@@ -442,6 +443,9 @@ const ROWS: &[Row] = &[
     (Plant::Reply(ReplyTwist::Rcode), "NXDOMAIN for names that exist, NOERROR for one that does not", "RFC 4035 section 5.4; CVE-2026-123594", NSEC, "..BB.B.BB..B"),
     (Plant::Reply(ReplyTwist::Rcode), "NXDOMAIN for names that exist, NOERROR for one that does not", "RFC 5155 sections 8.4 to 8.7", NSEC3, "..BB.B.BB..B"),
     (Plant::Reply(ReplyTwist::Rcode), "NXDOMAIN for names that exist, NOERROR for one that does not", "RFC 5155 sections 8.4 to 8.7", OPT_OUT, "..B?.B.?B..?"),
+    (Plant::Reply(ReplyTwist::RcodeOfData), "NXDOMAIN beside data", "RFC 4035 section 5.4: NXDOMAIN takes a proof", NSEC, "BB..B.B..BB."),
+    (Plant::Reply(ReplyTwist::RcodeOfData), "NXDOMAIN beside data", "RFC 5155 section 8.4: NXDOMAIN takes a proof", NSEC3, "BB..B.B..BB."),
+    (Plant::Reply(ReplyTwist::RcodeOfData), "NXDOMAIN beside data", "RFC 5155 section 8.4: NXDOMAIN takes a proof", OPT_OUT, "BB..?.B..B?."),
     (Plant::Reply(ReplyTwist::Unrelated), "a valid RRset of another name in the answer", "RFC 4035 section 5; CVE-2026-123581", ALL, "BB..B.B..BB."),
     (Plant::Reply(ReplyTwist::Class), "records of class CH", "RFC 4035 section 5.3.1; CVE-2026-123599", ALL, BOGUS),
     (Plant::Reply(ReplyTwist::AliasOfDname), "the alias does not follow from the DNAME record", "RFC 6672 section 5.3.1; Unbound, 21 Apr 2026", ALL, ".........B.."),
