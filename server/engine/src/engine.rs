@@ -186,15 +186,25 @@ impl Engine {
         former
     }
 
-    /// Asks the upstreams a question of the server itself, in class IN, with the next work that is due. It takes the place of an earlier one. `name`
-    /// is in wire form.
+    /// Asks the upstreams a question of the server itself, in class IN, with the next work that is due. It takes the place of an earlier
+    /// one of its type. `name` is in wire form.
     pub fn ask_own(&mut self, name: &[u8], qtype: Type) {
         self.resolver.upstream.ask_own(name, qtype);
     }
 
-    /// Returns the end of the question of [`Engine::ask_own`], once; none before it is there.
-    pub fn take_own_reply(&mut self) -> Option<OwnReply> {
-        self.resolver.upstream.take_own_reply()
+    /// Returns the end of the question of [`Engine::ask_own`] of this type, once; none before it is there.
+    pub fn take_own_reply(&mut self, qtype: Type) -> Option<OwnReply> {
+        self.resolver.upstream.take_own_reply(qtype)
+    }
+
+    /// Validates by other anchors from now on, if anything is validated. What is known of zones ends; cached answers stay, and the caller
+    /// flushes those that were judged by anchors that are gone ([`Engine::flush_below`]).
+    pub fn set_validation(&mut self, config: &Arc<ValidationConfig>) {
+        let Resolver { validator: Some(validator), settings, .. } = &mut self.resolver else { return };
+        if settings.validation.is_some() {
+            validator.configure(Some(Arc::clone(config)));
+            settings.validation = Some(Arc::clone(config));
+        }
     }
 
     /// Waits for client queries about this name below `arpa` (wire form, lower case), which nobody else knows: one shows that a question of

@@ -36,6 +36,13 @@ impl QueryFlags {
             .with(QueryFlags::DO, dnssec_ok)
     }
 
+    /// True if the default forwarders are asked, whatever zone the name is in: the discovery of prefixes asks what they do with all
+    /// names. Keys of a trust point come from the forwarders of its zone.
+    #[inline]
+    pub fn is_for_all_names(self, qtype: Type) -> bool {
+        self.has(QueryFlags::OWN) && qtype == Type::AAAA
+    }
+
     /// These and those.
     #[inline]
     pub const fn with(self, more: QueryFlags, on: bool) -> QueryFlags {
@@ -90,7 +97,7 @@ pub struct ForwardKey<'a> {
     pub name: &'a [u8],
     /// Type.
     pub qtype: Type,
-    /// True for a question of the server itself ([`QueryFlags::OWN`]): the default forwarders are asked, whatever zone the name is in.
+    /// True if the default forwarders are asked, whatever zone the name is in ([`QueryFlags::is_for_all_names`]).
     pub is_own: bool,
 }
 
@@ -114,7 +121,7 @@ impl<'a> Question<'a> {
     /// Name and type, by which the forwarders are chosen that are asked.
     #[inline]
     pub fn forward_key(&self) -> ForwardKey<'a> {
-        let is_own = self.query_flags.has(QueryFlags::OWN);
+        let is_own = self.query_flags.is_for_all_names(self.qtype);
         ForwardKey { name: self.name, qtype: self.qtype, is_own }
     }
 }

@@ -353,7 +353,7 @@ impl OutboundQuery {
     /// Name and type, by which its servers are chosen.
     #[inline]
     pub fn forward_key(&self) -> ForwardKey<'_> {
-        let is_own = self.query_flags.has(QueryFlags::OWN);
+        let is_own = self.query_flags.is_for_all_names(self.qtype);
         ForwardKey { name: self.name(), qtype: self.qtype, is_own }
     }
 

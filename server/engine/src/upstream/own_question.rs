@@ -1,10 +1,10 @@
-//! Questions of the server itself, such as that of the discovery of prefixes (RFC 7050). They take the way of every question: letter case, IDs,
-//! ports, cookies, retries, and TCP after an attempt of forgery. No client query joins them, and their replies go to the server, not into
-//! the cache.
+//! Questions of the server itself: that of the discovery of prefixes (RFC 7050), and that for the keys of a trust point (RFC 5011). They
+//! take the way of every question: letter case, IDs, ports, cookies, retries, and TCP after an attempt of forgery. No client query joins
+//! them, and their replies go to the server, not into the cache, and not through validation.
 //!
-//! The default forwarders are asked, also where a forward zone has the name: the question is about what they do with all names.
+//! For AAAA the default forwarders are asked, also where a forward zone has the name: the question is about what they do with all names.
 //!
-//! The server asks one question at a time, rarely, so all of this is cold.
+//! The server asks one question of a type at a time, rarely, so all of this is cold.
 
 use crate::base::slab::Index;
 use crate::context::Context;
@@ -22,10 +22,11 @@ pub enum OwnReply {
     None,
 }
 
-/// The question of the server itself, and the name by which the server recognizes a question of its own that comes back to it.
+/// The questions of the server itself, and the name by which the server recognizes a question of its own that comes back to it.
 #[derive(Default)]
 pub(crate) struct OwnQuestion {
-    asked: Option<Asked>,
+    /// At most one of each type.
+    asked: Vec<Asked>,
     /// Name in wire form, in lower case.
     mark: Option<Box<[u8]>>,
     has_met_mark: bool,
@@ -41,35 +42,38 @@ struct Asked {
 }
 
 impl Upstream {
-    /// Asks a question of the server itself, with the next work that is due. It takes the place of an earlier one.
+    /// Asks a question of the server itself, with the next work that is due. It takes the place of an earlier one of its type.
     pub fn ask_own(&mut self, name: &[u8], qtype: Type) {
-        self.own.asked = Some(Asked { name: name.into(), qtype, is_new: true, reply: None });
+        self.own.asked.retain(|asked| asked.qtype != qtype);
+        self.own.asked.push(Asked { name: name.into(), qtype, is_new: true, reply: None });
         self.has_rare_work = true;
     }
 
-    /// Returns the end of the question, once.
-    pub fn take_own_reply(&mut self) -> Option<OwnReply> {
-        let reply = self.own.asked.as_mut()?.reply.take()?;
-        self.own.asked = None;
-        Some(reply)
+    /// Returns the end of the question of a type, once.
+    pub fn take_own_reply(&mut self, qtype: Type) -> Option<OwnReply> {
+        let is_over = |asked: &Asked| asked.qtype == qtype && asked.reply.is_some();
+        let place = self.own.asked.iter().position(is_over)?;
+        self.own.asked.swap_remove(place).reply
     }
 
-    /// Sends the question, if it is new.
+    /// Sends the questions that are new.
     pub(super) fn launch_own(&mut self, cx: &mut Context<'_, impl Outbox>) {
-        let Some(asked) = self.own.asked.as_mut().filter(|asked| asked.is_new) else { return };
-        asked.is_new = false;
-        let (name, qtype) = (asked.name.clone(), asked.qtype);
-        let query_flags = QueryFlags::RD.with(QueryFlags::OWN, true);
-        let hash = self.key.hash(&name);
-        let question = Question { name: &name, hash, qtype, class: Class::IN, query_flags, subnet: None };
-        if self.launch(&question, cx).is_none()
-            && let Some(asked) = &mut self.own.asked
-        {
-            asked.reply = Some(OwnReply::None);
+        for place in 0..self.own.asked.len() {
+            let asked = &mut self.own.asked[place];
+            if !core::mem::replace(&mut asked.is_new, false) {
+                continue;
+            }
+            let (name, qtype) = (asked.name.clone(), asked.qtype);
+            let query_flags = QueryFlags::RD.with(QueryFlags::OWN, true);
+            let hash = self.key.hash(&name);
+            let question = Question { name: &name, hash, qtype, class: Class::IN, query_flags, subnet: None };
+            if self.launch(&question, cx).is_none() {
+                self.own.asked[place].reply = Some(OwnReply::None);
+            }
         }
     }
 
-    /// Notes the end of a question in flight, if it is that of the server. `reply`: the message; none if no upstream replied.
+    /// Notes the end of a question in flight, if it is one of the server. `reply`: the message; none if no upstream replied.
     #[cold]
     pub(crate) fn note_own_reply(&mut self, index: Index, reply: Option<&[u8]>) {
         let Upstream { outbound_queries, own, .. } = self;
@@ -84,7 +88,7 @@ impl Upstream {
                 && asked.qtype == outbound.qtype
                 && wire::eq_ignore_case(&asked.name, outbound.name())
         };
-        if let Some(asked) = own.asked.as_mut().filter(is_this) {
+        if let Some(asked) = own.asked.iter_mut().find(is_this) {
             asked.reply = Some(reply.map_or(OwnReply::None, |message| OwnReply::Message(message.into())));
         }
     }

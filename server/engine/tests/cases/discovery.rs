@@ -136,7 +136,7 @@ fn the_servers_own_question_goes_the_way_of_all_and_its_reply_to_the_server_alon
         name => Reply::answer(&[&format!("{name} 300 IN AAAA 2001:db8::7")]),
     });
     world.engine.ask_own(IPV4ONLY, Type::AAAA);
-    assert_eq!(world.engine.take_own_reply(), None);
+    assert_eq!(world.engine.take_own_reply(Type::AAAA), None);
     world.poll();
     let asked = world.last();
     assert_eq!((asked.name().as_str(), asked.qtype()), ("ipv4only.arpa.", Type::AAAA));
@@ -145,9 +145,9 @@ fn the_servers_own_question_goes_the_way_of_all_and_its_reply_to_the_server_alon
     assert!(flags.contains(wire::header::Flags::RD) && !flags.contains(wire::header::Flags::CD));
     assert!(asked.bytes.iter().any(u8::is_ascii_uppercase), "in mixed letter case");
     world.run(Span::from_millis(50));
-    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply() else { panic!("a reply") };
+    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply(Type::AAAA) else { panic!("a reply") };
     assert_eq!(wire::Message::parse(&reply).unwrap().count(Section::Answer), 1);
-    assert_eq!(world.engine.take_own_reply(), None, "once");
+    assert_eq!(world.engine.take_own_reply(Type::AAAA), None, "once");
     assert_eq!(world.engine.cached().1, 0);
     world.assert_conservation();
 }
@@ -166,10 +166,37 @@ fn the_servers_own_question_goes_to_the_default_forwarders_whatever_zone_has_its
     world.engine.ask_own(IPV4ONLY, Type::AAAA);
     world.poll();
     world.run(Span::from_secs(60));
-    assert_eq!(world.engine.take_own_reply(), Some(OwnReply::None));
+    assert_eq!(world.engine.take_own_reply(Type::AAAA), Some(OwnReply::None));
     let own = world.asked.iter().filter(|asked| asked.name().eq_ignore_ascii_case("ipv4only.arpa."));
     let own: Vec<_> = own.map(|asked| asked.upstream).collect();
     assert!(own.len() > 1 && own.iter().all(|server| *server == default), "{own:?}");
+}
+
+#[test]
+fn the_keys_of_a_zone_are_asked_of_its_servers_while_the_discovery_asks_all() {
+    let mut settings = settings();
+    let default = settings.upstream.forwarders[0];
+    let of_zone = "192.0.2.9:53".parse().unwrap();
+    settings.upstream.zones =
+        [ForwardZone { name: b"\x04corp\x04test\x00"[..].into(), forwarders: vec![of_zone] }].into();
+    let mut world = World::new(settings);
+    world.set_replies(Span::from_millis(5), |asked| match asked.qtype() {
+        Type::AAAA => Reply::answer(&[&format!("{} 60 IN AAAA 2001:db8::7", asked.name())]),
+        _ => Reply::answer(&[&format!("{} 60 IN DNSKEY 257 3 13 AAAA", asked.name())]),
+    });
+    let zone = b"\x04corp\x04test\x00";
+    world.engine.ask_own(IPV4ONLY, Type::AAAA);
+    world.engine.ask_own(zone, Type::DNSKEY);
+    world.poll();
+    world.run(Span::from_millis(50));
+    let asked: Vec<_> = world.asked.iter().map(|asked| (asked.qtype(), asked.upstream)).collect();
+    assert!(asked.contains(&(Type::AAAA, default)) && asked.contains(&(Type::DNSKEY, of_zone)), "{asked:?}");
+    for (qtype, name) in [(Type::AAAA, IPV4ONLY), (Type::DNSKEY, &zone[..])] {
+        let Some(OwnReply::Message(reply)) = world.engine.take_own_reply(qtype) else { panic!("a reply") };
+        let reply = wire::Message::parse(&reply).unwrap();
+        assert_eq!((reply.qname(), reply.qtype()), (name, qtype));
+    }
+    assert_eq!(world.engine.cached().1, 0);
 }
 
 #[test]
@@ -188,7 +215,7 @@ fn the_servers_own_question_goes_to_another_forwarder_after_a_failure() {
     world.engine.ask_own(IPV4ONLY, Type::AAAA);
     world.poll();
     world.run(Span::from_secs(1));
-    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply() else { panic!("a reply") };
+    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply(Type::AAAA) else { panic!("a reply") };
     assert_eq!(wire::Message::parse(&reply).unwrap().rcode(), Rcode::NOERROR);
 }
 
@@ -202,11 +229,11 @@ fn a_forged_reply_to_the_servers_own_question_is_not_believed() {
     let mut forged = Reply::answer(&["ipv4only.arpa. 60 IN AAAA 2001:db8:bad::c000:aa"]).to(&asked.bytes);
     forged[1] ^= 1;
     world.reply(asked.link, &forged);
-    assert_eq!(world.engine.take_own_reply(), None);
+    assert_eq!(world.engine.take_own_reply(Type::AAAA), None);
     assert_eq!(world.count(Counter::SuspectId), 1);
     // Nobody answers: the question ends as all do.
     world.run(Span::from_secs(60));
-    assert_eq!(world.engine.take_own_reply(), Some(OwnReply::None));
+    assert_eq!(world.engine.take_own_reply(Type::AAAA), Some(OwnReply::None));
 }
 
 #[test]
@@ -219,7 +246,7 @@ fn a_later_question_of_the_server_takes_the_place_of_an_earlier_one() {
     world.poll();
     world.engine.ask_own(b"\x06second\x04test\x00", Type::AAAA);
     world.run(Span::from_millis(50));
-    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply() else { panic!("a reply") };
+    let Some(OwnReply::Message(reply)) = world.engine.take_own_reply(Type::AAAA) else { panic!("a reply") };
     assert_eq!(wire::Message::parse(&reply).unwrap().qname(), b"\x06second\x04test\x00");
     assert_eq!(world.asked.len(), 2);
 }

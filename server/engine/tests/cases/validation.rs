@@ -421,3 +421,31 @@ fn a_reload_with_other_anchors_ends_what_was_proven_under_the_former_ones() {
     assert_eq!((answer.rcode(), answer.flags().contains(Flags::AD)), (Rcode::NOERROR, false));
     assert_eq!((questions, verifications), (1, 0));
 }
+
+#[test]
+fn anchors_that_change_end_what_is_known_of_zones_and_keep_cached_answers_until_they_are_flushed() {
+    let zones = zones_with(Plant::None);
+    let mut world = World::with_cache(validating(&zones), 1 << 20);
+    world.engine.set_unix_time(world.now, Span::from_secs(u64::from(zones.now())));
+    let answering = Rc::clone(&zones);
+    world.set_upstreams(move |asked, _| reply(&answering, asked));
+    let query = ClientQuery { qtype: Type::A, ..classed(&zones, "both", C2) };
+    assert!(resolve(&mut world, &query).0.flags().contains(Flags::AD));
+    let mut others = config(&zones);
+    others.anchors.iter_mut().for_each(|anchor| {
+        anchor.record = AnchorRecord::Ds(b"\x00\x01\x0d\x02\x00".as_slice().into());
+    });
+    world.engine.set_validation(&Arc::new(others));
+    assert!(resolve(&mut world, &query.clone().id(8)).0.flags().contains(Flags::AD), "the cached one");
+    let other = ClientQuery { qtype: Type::A, ..classed(&zones, "four", C2) };
+    assert_eq!(resolve(&mut world, &other).0.rcode(), Rcode::SERVFAIL);
+    assert!(world.engine.flush_below(&query.name, 0).0 > 0);
+    assert_eq!(resolve(&mut world, &query.clone().id(9)).0.rcode(), Rcode::SERVFAIL);
+    // Where nothing is validated, nobody's anchors count.
+    let mut settings = crate::world::settings();
+    settings.dns64.dnssec = Dnssec::Off;
+    drop(world.engine.configure(settings));
+    world.engine.set_validation(&Arc::new(config(&zones)));
+    assert!(world.engine.settings().validation.is_none());
+    assert_eq!(resolve(&mut world, &query.clone().id(10)).0.rcode(), Rcode::NOERROR);
+}

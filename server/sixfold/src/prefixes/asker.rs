@@ -78,7 +78,7 @@ impl Asker {
         let (sender, receiver) = channel();
         let look = move |machine: &mut WorkerEngine, _| {
             // The receiver may be gone, with the question.
-            let _ = sender.send(machine.take_own_reply());
+            let _ = sender.send(machine.take_own_reply(Type::AAAA));
         };
         self.workers.mailbox(ASKS).submit(look).ok().map(|()| receiver)
     }
