@@ -42,5 +42,6 @@ mod rpz_oracle;
 pub mod run;
 pub mod spoofing;
 pub mod timeline;
+pub mod trials;
 pub mod upstream;
 pub mod world;

@@ -204,7 +204,7 @@ fn run_many(plan: &Plan) -> ExitCode {
     let tally = &outcome.tally;
     println!(
         "{} seeds, {} queries ({} judged, {} synthesized, {} SERVFAIL, {} answered at once), {} questions upstream, \
-         {} forged replies, {} reloads, {} changes of gateways, {} of discovered prefixes, {} mapped answers, {} failures, {seconds:.1} s, {:.0} queries/s on {} threads",
+         {} forged replies, {} reloads, {} changes of gateways, {} of discovered prefixes, {} mapped answers, {} verdicts with {} healed answers, {} failures, {seconds:.1} s, {:.0} queries/s on {} threads",
         outcome.seeds,
         tally.queries,
         tally.judged,
@@ -217,6 +217,8 @@ fn run_many(plan: &Plan) -> ExitCode {
         tally.gateway_changes,
         tally.discoveries,
         tally.mapped,
+        tally.trials,
+        tally.healed,
         outcome.failures.len(),
         tally.queries as f64 / seconds,
         plan.threads,

@@ -23,6 +23,8 @@ use crate::limits::PAYERS_COMPARED;
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags};
 use crate::message::reply::{Outcome, has_nxname};
+use crate::trace::{Subject, TraceEvent};
+use crate::upstream::Upstream;
 use crate::upstream::in_flight::OutboundQuery;
 use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::budgets::Payer;
@@ -302,6 +304,7 @@ impl Resolver {
     /// Ends the validation of a reply: the pending queries get it as its verdict says, or another server is asked.
     fn conclude(&mut self, task: Index, index: Index, verdict: &Verdict, cx: &mut Context<'_, impl Outbox>) {
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
+        trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
         let is_permissive = validator.config.as_ref().is_some_and(|config| config.permissive);
         let refused = match verdict.status {
@@ -393,6 +396,7 @@ impl Resolver {
         cx: &mut Context<'_, impl Outbox>,
     ) {
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
+        trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
         let mut frame = frames.take();
         let length = match Message::parse(upstream.parked.get(message)) {
@@ -468,6 +472,16 @@ fn write_verdict(
         // Permissive.
         Status::Bogus(_) | Status::Failure => write_insecure(&message, verdict, None, frame),
     }
+}
+
+/// Tells of the verdict about the reply to a question, or about its failure.
+fn trace_verdict(upstream: &Upstream, index: Index, verdict: &Verdict, cx: &mut Context<'_, impl Outbox>) {
+    let outbound = &upstream.outbound_queries[index];
+    cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Validated {
+        name: outbound.name(),
+        qtype: outbound.qtype,
+        status: verdict.status,
+    });
 }
 
 /// Counts a verdict about a reply.

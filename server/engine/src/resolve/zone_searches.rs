@@ -15,6 +15,7 @@ use crate::engine::Resolver;
 use crate::interface::Outbox;
 use crate::limits::{REFRESHES, SEARCHES_IN_A_ROW};
 use crate::message::question::{QueryFlags, Question as Asked};
+use crate::trace::{Subject, TraceEvent, ZoneState};
 use crate::upstream::in_flight::OutboundQuery;
 use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::Learned;
@@ -338,6 +339,8 @@ impl Resolver {
     ) {
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         let Search { name, ds, keys, mut waiting, .. } = validator.searches[search];
+        let state = found.as_ref().map_or(ZoneState::GivenUp, Knowledge::state);
+        cx.out.trace(Subject::Query, || TraceEvent::ZoneSearched { zone: name.as_wire(), state });
         // A refresh that fails leaves what is known as it is, until it expires.
         let is_kept = validator.searches[search].is_refresh && waiting == NONE;
         match &found {

@@ -57,6 +57,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
     ("[server]", "sandbox = \"of\"", 11, &["`of` is not a value of `server.sandbox`", "Allowed values: \"on\" or \"off\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
+    ("[upstream]", "forwarders = \"root\"", 14, &["does not resolve names from the root", "install sixfold-recursive"]),
     ("[upstream]", "forwarders = []", 14, &["`upstream.forwarders` is empty"]),
     ("[upstream]", "forwarders = \"192.0.2.1\"", 14, &["not a list of forwarders", "[\"192.0.2.1\"]", "\"system\""]),
     ("[upstream]", "forwarders = [\"dns.example.com\"]", 15, &["`dns.example.com`", "names are not looked up"]),

@@ -19,6 +19,7 @@ mod pref64;
 mod privileges;
 mod quic_clients;
 mod recipes;
+mod recursive;
 mod reply_addresses;
 mod resolution;
 mod steering;

@@ -5,6 +5,7 @@
 mod container;
 mod debian;
 mod kubernetes;
+mod recursive;
 mod static_binaries;
 
 use sixfold_interop::missing_program;
