@@ -25,6 +25,7 @@ use crate::dns64::config::Dns64;
 use crate::dns64::gateways::{Gateways, Spread};
 use crate::dns64::verdicts::{Untried, Verdicts};
 use crate::interface::{Link, Transport};
+use crate::message::question::ForwardKey;
 use crate::needs::{Needs, NeedsReport, SharedNeeds};
 use crate::packet_cache::source::PacketCacheSource;
 use crate::settings::{Capacity, Networks, Settings};
@@ -119,6 +120,7 @@ impl Engine {
             Some(validator) => validator.configure(config.cloned()),
             None => *validator = config.map(|config| Box::new(Validator::new(Arc::clone(config), *key))),
         }
+        upstream.forget_signatures();
         cache.entries.clear_buckets(0..cache.entries.buckets());
         upstream.outbound_queries.flush_epoch = upstream.outbound_queries.flush_epoch.wrapping_add(1);
     }
@@ -275,6 +277,12 @@ impl Engine {
     /// The upstream servers that the configuration names.
     pub fn servers(&self) -> impl Iterator<Item = &crate::upstream::server::Server> {
         self.resolver.upstream.servers.list.iter().filter(|server| server.configured)
+    }
+
+    /// True if the forwarders for names without a zone of their own all strip signatures, but for those that are dead: validation fails.
+    pub fn has_only_stripping_forwarders(&self) -> bool {
+        let question = ForwardKey { name: &[0], qtype: Type::NS, is_own: true };
+        self.resolver.upstream.servers.has_only_stripping(question)
     }
 
     /// Returns the refused clients since the last call.

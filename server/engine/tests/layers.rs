@@ -32,8 +32,15 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Files that may have methods of `Engine`, or of `Resolver`, the parts of it: a reader finds the way of a query there, and nowhere else.
-const ENGINE: &[&str] =
-    &["engine.rs", "cache_control.rs", "machine.rs", "resolve/driver.rs", "resolve/validate.rs"];
+const ENGINE: &[&str] = &[
+    "engine.rs",
+    "cache_control.rs",
+    "machine.rs",
+    "resolve/driver.rs",
+    "resolve/validate.rs",
+    "resolve/signature_checks.rs",
+    "resolve/zone_searches.rs",
+];
 
 /// The layer of a file or folder directly below `src`.
 fn layer(part: &str) -> Option<usize> {

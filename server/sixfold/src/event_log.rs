@@ -47,6 +47,8 @@ struct Observation {
     load: [usize; 3],
     /// Queries since the last look that the upstreams of each list did not answer.
     unanswered: Vec<(Vec<SocketAddr>, Unanswered)>,
+    /// All forwarders strip signatures.
+    has_only_stripping: bool,
 }
 
 /// One upstream, as one worker sees it.
@@ -68,7 +70,8 @@ impl Seen {
         match self.state {
             BreakerState::Open | BreakerState::Failing => true,
             BreakerState::Closed => self.trouble.is_some(),
-            BreakerState::HalfOpen => false,
+            // It has lines of its own.
+            BreakerState::HalfOpen | BreakerState::Strips => false,
         }
     }
 }
@@ -81,6 +84,7 @@ impl Observation {
             refused: Box::new(engine.take_refused_clients()),
             load: [engine.pending(), engine.outbound_queries(), engine.open_links()],
             unanswered: engine.take_unanswered(),
+            has_only_stripping: engine.has_only_stripping_forwarders(),
         }
     }
 }
@@ -168,6 +172,8 @@ struct Events {
     tls: BTreeMap<SocketAddr, Duration>,
     refusals: Refusals,
     refused_connections: [u64; 3],
+    /// All forwarders of a worker strip signatures.
+    has_only_stripping: bool,
 }
 
 impl Events {
@@ -181,6 +187,7 @@ impl Events {
         let mut lines = Vec::new();
         self.observe_workers(observations, &mut lines);
         self.observe_upstreams(now, observations, &mut lines);
+        lines.extend(self.signatures_line(observations));
         let streams = observations.iter().flatten().flat_map(|one| one.streams.iter().copied());
         lines.extend(self.streams.lines(streams));
         for observation in observations.iter().flatten() {
@@ -235,6 +242,26 @@ impl Events {
                     ..Line::new(Level::WARN, "upstream_tls_failed", text)
                 });
             }
+        }
+    }
+
+    /// The line for the first worker whose forwarders all strip signatures, or for the end of that in all of them.
+    fn signatures_line(&mut self, observations: &[Option<Observation>]) -> Option<Line> {
+        // Without a worker that responds nothing is known.
+        observations.iter().flatten().next()?;
+        let is_so = observations.iter().flatten().any(|one| one.has_only_stripping);
+        let was_so = std::mem::replace(&mut self.has_only_stripping, is_so);
+        match (was_so, is_so) {
+            (false, true) => {
+                let text = "no upstream passes on signatures (DNSSEC): all names that are to be validated get SERVFAIL; name a forwarder \
+                            that passes them on, or set `dns64.dnssec` to \"trust\" or \"off\"";
+                Some(Line::new(Level::ERROR, "signatures_missing", text.into()))
+            }
+            (true, false) => {
+                let text = "an upstream passes on signatures again";
+                Some(Line::new(Level::INFO, "signatures_present", text.into()))
+            }
+            _ => None,
         }
     }
 
@@ -298,6 +325,7 @@ impl Events {
         for (address, upstream) in &mut self.upstreams {
             upstream.look(now);
             lines.extend(upstream.line(now, address));
+            lines.extend(upstream.signatures_line(address));
         }
     }
 }
@@ -328,6 +356,8 @@ struct UpstreamEvents {
     ended: Duration,
     /// Times that it failed or recovered since the last line.
     changes: u32,
+    /// It strips signatures, as a worker has found.
+    strips: bool,
     /// Replies to the workers without trouble, and the time at which there was a new one.
     replies: u64,
     replied: Duration,
@@ -411,6 +441,29 @@ impl UpstreamEvents {
             count: trouble.as_ref().map(|trouble| trouble.tries),
             ..Line::new(level, event, format!("upstream {address} {text}{left_out}"))
         })
+    }
+}
+
+impl UpstreamEvents {
+    /// The line for the first worker that has found that the upstream strips signatures, or for the end of that in all of them.
+    fn signatures_line(&mut self, address: &SocketAddr) -> Option<Line> {
+        let strips = self.seen.values().any(|seen| seen.state == BreakerState::Strips);
+        // Of a dead upstream nothing is known.
+        if !strips && self.seen.values().all(|seen| seen.state == BreakerState::Open) {
+            return None;
+        }
+        let (level, event, text) = match (std::mem::replace(&mut self.strips, strips), strips) {
+            (false, true) => (
+                Level::WARN,
+                "upstream_strips",
+                "strips signatures (DNSSEC), so it is asked last; it is checked again and again, and asked in its turn once it \
+                 passes them on",
+            ),
+            (true, false) => (Level::INFO, "upstream_signs", "does not strip signatures any more"),
+            _ => return None,
+        };
+        let line = Line::new(level, event, format!("upstream {address} {text}"));
+        Some(Line { upstream: Some(address.to_string()), ..line })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the event log: a clock that the test steps, and workers that say what the test wants.
 
 use super::*;
-use BreakerState::{Closed, HalfOpen, Open};
+use BreakerState::{Closed, HalfOpen, Open, Strips};
 use engine::Unreachable;
 use engine::upstream::{Cause, Trouble as TroubleOfWorker};
 
@@ -27,6 +27,7 @@ fn seeing(upstreams: Vec<(SocketAddr, Seen)>) -> Observation {
         refused: Box::default(),
         load: [0; 3],
         unanswered: Vec::new(),
+        has_only_stripping: false,
     }
 }
 
@@ -72,6 +73,28 @@ fn the_failure_and_the_recovery_of_an_upstream_are_one_line_each() {
     let told = look(&mut events, 62, &[Closed, Closed]);
     assert_eq!(told, ["INFO upstream 192.0.2.53:53 answers again, after 60 s"]);
     assert_eq!(look(&mut events, 100, &[Closed, Closed]), [""; 0]);
+}
+
+#[test]
+fn an_upstream_that_strips_signatures_has_one_line_and_one_when_all_do() {
+    let mut events = Events::default();
+    assert_eq!(look(&mut events, 0, &[Closed, Closed]), [""; 0]);
+    let told = look(&mut events, 1, &[Strips, Closed]);
+    let [line] = &told[..] else { panic!("{told:?}") };
+    assert!(line.starts_with("WARN upstream 192.0.2.53:53 strips signatures (DNSSEC)"), "{line}");
+    assert_eq!(look(&mut events, 2, &[Strips, Strips]), [""; 0]);
+    let all = |events: &mut Events, second, has_only_stripping| {
+        let state = if has_only_stripping { Strips } else { Closed };
+        let one = worker(state).map(|one| Observation { has_only_stripping, ..one });
+        let lines = events.observe(Duration::from_secs(second), &[one], [0; 3]);
+        let shown = lines.into_iter().filter(|line| line.level <= Level::INFO);
+        shown.map(|line| (line.level, line.event)).collect::<Vec<_>>()
+    };
+    assert_eq!(all(&mut events, 3, true), [(Level::ERROR, "signatures_missing")]);
+    assert_eq!(all(&mut events, 4, true), []);
+    let ended = all(&mut events, 5, false);
+    assert!(ended.contains(&(Level::INFO, "signatures_present")), "{ended:?}");
+    assert_eq!(all(&mut events, 6, false), []);
 }
 
 #[test]

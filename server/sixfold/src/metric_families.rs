@@ -165,7 +165,7 @@ pub const SECTIONS: &[Section] = &[
                 "`upstream`; `type`: `AAAA` `A` `other` `probe`", "Upstream queries; each attempt counts.", ""),
             Family::of("sixfold_upstream_duration_seconds", "histogram", "`upstream`; `le`", "Time from upstream query to reply.", ""),
             Family::of("sixfold_upstream_up", "gauge",
-                "`upstream`", "0 if the upstream is dead or failing in all workers, else 1.",
+                "`upstream`", "0 if the upstream is dead or failing, or strips signatures, in all workers, else 1.",
                 "See [circuit breakers](../explanation/upstream-failures.md#circuit-breakers)."),
             Family::of("sixfold_upstream_timeouts_total", "counter", "", "Attempts at upstreams that timed out.", ""),
             Family::of("sixfold_upstream_failovers_total", "counter",

@@ -120,9 +120,10 @@ impl Metrics {
             let sum_ns = of_workers.iter().map(|server| server.duration_sum_ns).sum();
             self.histogram("upstream_duration_seconds", &[("upstream", address)], &durations, sum_ns);
             // Up if one worker gets replies from it: the other workers may not have asked it.
-            let up = of_workers
-                .iter()
-                .any(|server| !matches!(server.state(), BreakerState::Open | BreakerState::Failing));
+            let is_asked_in_turn = |server: &&Server| {
+                !matches!(server.state(), BreakerState::Open | BreakerState::Failing | BreakerState::Strips)
+            };
+            let up = of_workers.iter().any(is_asked_in_turn);
             self.add("upstream_up", &[("upstream", address)], f64::from(u8::from(up)));
         }
     }

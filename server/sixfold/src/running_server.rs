@@ -55,6 +55,8 @@ pub struct WorkerStatus {
     pub cached: (usize, usize),
     /// Answers with each prefix, if its engine counts them.
     pub prefix_answers: Answers,
+    /// All of its forwarders strip signatures, so that no reply can be validated.
+    pub has_only_stripping: bool,
 }
 
 /// State that the threads beside the workers share: workers, client streams, configuration in force, log, and the progress of reloads
@@ -127,6 +129,7 @@ impl ServerHandle {
                 links: engine.open_links(),
                 cached: engine.cached(),
                 prefix_answers: engine.prefix_answers(),
+                has_only_stripping: engine.has_only_stripping_forwarders(),
             });
             // The worker stores its status itself: a later status always replaces an earlier one, whatever the order
             // in which the results arrive.
@@ -422,7 +425,8 @@ fn configure(
 ///
 /// # Errors
 ///
-/// The reason why it does not: a worker does not respond, or the upstreams of all workers are dead.
+/// The reason why it does not: a worker does not respond, the upstreams of all workers are dead, or a worker has found that they strip
+/// signatures. Those of the others are the same, whether they have asked for a signed name or not.
 pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
     if let Some(stuck) = statuses.iter().position(Option::is_none) {
         return Err(format!("worker {stuck} does not respond"));
@@ -432,6 +436,9 @@ pub fn health(statuses: &[Option<Arc<WorkerStatus>>]) -> Result<(), String> {
     };
     if statuses.iter().flatten().all(has_only_dead_upstreams) {
         return Err("no upstream answers".into());
+    }
+    if statuses.iter().flatten().any(|status| status.has_only_stripping) {
+        return Err("no upstream passes on signatures, so nothing can be validated".into());
     }
     Ok(())
 }

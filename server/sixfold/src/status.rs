@@ -190,6 +190,8 @@ pub struct UpstreamStatus {
     pub in_lower_case: bool,
     /// True if at least one worker asks it.
     pub up: bool,
+    /// True if at least one worker has found that it strips signatures.
+    pub strips: bool,
     /// Workers that do not ask it in its turn, and why.
     pub details: Option<String>,
     /// Trouble with it: since when, and why.
@@ -221,6 +223,7 @@ impl UpstreamStatus {
             },
             in_lower_case: servers.iter().any(|server| server.is_asked_in_lower_case(datapath::now())),
             up: is_up(&states),
+            strips: states.contains(&BreakerState::Strips),
             details: details(&states),
             trouble: trouble(servers),
             round_trip: mean(&round_trips),
@@ -235,13 +238,23 @@ impl UpstreamStatus {
         self.round_trip.map_or("not measured".into(), |span| format!("{:.1} ms", span.as_secs_f64() * 1e3))
     }
 
+    /// Its state in a word.
+    pub fn word(&self) -> &'static str {
+        match () {
+            () if !self.up => "down",
+            () if self.strips => "strips",
+            () => "up",
+        }
+    }
+
     /// The line of `status`: whether it is up, and why not.
     fn summary(&self) -> String {
         let round_trip = format!("round trip {}", self.round_trip_text());
         let trouble = self.trouble.as_ref().map(ToString::to_string);
         let parts: Vec<String> =
             [trouble, self.details.clone(), Some(round_trip)].into_iter().flatten().collect();
-        format!("{} {} {}", self.address, if self.up { "up," } else { "down" }, parts.join("; "))
+        let state = if self.up { format!("{},", self.word()) } else { self.word().into() };
+        format!("{} {state} {}", self.address, parts.join("; "))
     }
 
     fn to_json(&self) -> Value {
@@ -249,7 +262,7 @@ impl UpstreamStatus {
             "address": self.address.to_string(),
             "transport": self.transport,
             "lower_case": self.in_lower_case,
-            "state": if self.up { "up" } else { "down" },
+            "state": self.word(),
             "details": self.details,
             "since": self.trouble.as_ref().map(|trouble| date::utc(trouble.since)),
             "reason": self.trouble.as_ref().map(|trouble| trouble.cause.code()),
@@ -268,9 +281,9 @@ impl UpstreamStatus {
 
 impl fmt::Display for UpstreamStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `down` has four letters.
-        let state = if self.up { "up,  " } else { "down," };
-        write!(f, "{:<3} {state}", self.transport)?;
+        // `down` has four letters; `strips` is rare.
+        let state = format!("{},", self.word());
+        write!(f, "{:<3} {state:<5}", self.transport)?;
         let round_trip = self.round_trip_text();
         write!(f, " round trip {round_trip}, {} questions, {} failures", self.questions, self.failures)?;
         if self.in_lower_case {
@@ -347,16 +360,20 @@ fn mean(round_trips: &[Option<Span>]) -> Option<Span> {
     (count > 0).then(|| Span(measured.iter().sum::<u64>() / count))
 }
 
-/// True if at least one worker asks the upstream in its turn, or as the last one while it probes it. Other workers may not have
-/// asked it for a while.
+/// True if at least one worker asks the upstream in its turn, or as the last one while it probes it or because it strips signatures: it
+/// answers. Other workers may not have asked it for a while.
 pub fn is_up(states: &[BreakerState]) -> bool {
-    states.iter().any(|state| matches!(state, BreakerState::Closed | BreakerState::HalfOpen))
+    let is_up = |state: &BreakerState| {
+        matches!(state, BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Strips)
+    };
+    states.iter().any(is_up)
 }
 
 /// The workers that do not ask an upstream in its turn, and why. None: all of them do.
 pub fn details(states: &[BreakerState]) -> Option<String> {
     let all = states.len();
-    let parts: Vec<String> = [BreakerState::Open, BreakerState::Failing, BreakerState::HalfOpen]
+    let told = [BreakerState::Open, BreakerState::Failing, BreakerState::Strips, BreakerState::HalfOpen];
+    let parts: Vec<String> = told
         .into_iter()
         .filter_map(|state| {
             let workers = states.iter().filter(|&&other| other == state).count();
@@ -365,6 +382,10 @@ pub fn details(states: &[BreakerState]) -> Option<String> {
                 BreakerState::Failing => (
                     "asks it last, because it replies with errors",
                     "ask it last, because it replies with errors",
+                ),
+                BreakerState::Strips => (
+                    "asks it last, because it strips signatures",
+                    "ask it last, because it strips signatures",
                 ),
                 BreakerState::HalfOpen | BreakerState::Closed => {
                     ("probes it, because it was silent", "probe it, because it was silent")
@@ -380,7 +401,7 @@ pub fn details(states: &[BreakerState]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use BreakerState::{Closed, Failing, HalfOpen, Open};
+    use BreakerState::{Closed, Failing, HalfOpen, Open, Strips};
     use engine::Unreachable;
     use engine::upstream::Cause;
 
@@ -399,6 +420,7 @@ mod tests {
             transport: "udp",
             in_lower_case: up,
             up,
+            strips: false,
             details: (!up).then(|| "1 of 1 workers has stopped asking it".into()),
             trouble: (!up).then(|| Trouble {
                 since: UNIX_EPOCH + Duration::from_secs(1_700_000_000),
@@ -420,6 +442,8 @@ mod tests {
              [2001:db8::1]:53 udp down, round trip not measured, 7 questions, 1 failures; \
              since 2023-11-14T22:13:20Z: port refused (7779 failed attempts); 1 of 1 workers has stopped asking it\n"
         );
+        let stripping = UpstreamStatus { strips: true, ..upstream("192.0.2.53:53", true, None) };
+        assert!(table(&[stripping]).starts_with("192.0.2.53:53 udp strips, round trip"));
     }
 
     #[test]
@@ -437,6 +461,8 @@ mod tests {
             (&[Open, Open], false, Some("2 of 2 workers have stopped asking it")),
             (&[Closed, Open], true, Some("1 of 2 workers has stopped asking it")),
             (&[HalfOpen], true, Some("1 of 1 workers probes it, because it was silent")),
+            (&[Strips, Closed], true, Some("1 of 2 workers asks it last, because it strips signatures")),
+            (&[Strips, Strips], true, Some("2 of 2 workers ask it last, because it strips signatures")),
             (
                 &[Failing, Open, Failing],
                 false,

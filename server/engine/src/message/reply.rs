@@ -5,6 +5,8 @@
 
 use crate::limits::CHAIN;
 use crate::message::cname_chain::Chain;
+use dnssec::Nsec;
+use dnssec::nsec::NXNAME;
 use wire::{EdeCode, Message, Rcode, Record, Section, Type, ede};
 
 /// Result of a question in flight.
@@ -64,6 +66,15 @@ pub(crate) fn soa_of(message: &Message<'_>, chain: &Chain<'_>) -> Option<(u32, u
         .take(CHAIN)
         .filter(|record| chain.is_below(&record.owner))
         .find_map(|record| record.soa_minimum().map(|minimum| (record.ttl, minimum)))
+}
+
+/// True if the NSEC record of the name at the end of the chain says that the name does not exist (RFC 9824 section 3.1).
+pub(crate) fn has_nxname(message: &Message<'_>, chain: &Chain<'_>) -> bool {
+    message
+        .records(Section::Authority)
+        .filter(|record| record.rtype == Type::NSEC && record.owner.eq_ignore_case(&chain.end()))
+        .filter_map(|record| Nsec::parse(record.rdata()).ok())
+        .any(|nsec| nsec.types.contains(NXNAME))
 }
 
 /// EDE code to store with a reply: a code for bogus data if there is one, because it decides about synthesis; else the first.

@@ -16,14 +16,14 @@
 //! validation is not trusted, nor where `on-failure` forwards failures.
 
 use crate::client::pending_query::PendingQuery;
-use crate::dns64::config::Dns64;
+use crate::dns64::config::{Dns64, Dnssec, OnFailure};
 use crate::dns64::decision::{AaaaDecision, Cause, is_secure};
 use crate::dns64::embed::{self, EmbeddingCounts};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::dns64::verify::{DEAD_TTL_SECS, Usable, are_all_dead};
 use crate::message::cname_chain::Chain;
 use crate::message::question::QueryFlags;
-use crate::message::reply::{Outcome, is_stale, negative_ttl};
+use crate::message::reply::{Outcome, has_nxname, is_stale, negative_ttl};
 use crate::reasons::PassReason;
 use crate::resolve::divert::depends_on_client;
 use wire::{Message, Rcode, Record, Section, Type};
@@ -340,14 +340,30 @@ fn forward<'m, 'a>(
     Next::Forward(Forward { reply, chain, is_filtered: true, reason, is_for_all: false })
 }
 
-/// The A lookup decides.
+/// The A lookup decides, unless the AAAA reply denies the name.
 #[inline]
-fn ask_a<'m, 'a>(cause: Cause, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
-    let (negative_ttl, is_secure) = match outcome {
-        Outcome::Reply(message, chain) => (negative_ttl(message, chain), is_secure(message, dns64)),
+fn ask_a<'m, 'a>(cause: Cause, outcome: &Outcome<'m, 'a>, dns64: &Dns64) -> Next<'static, 'm, 'a> {
+    let (negative_ttl, is_secure) = match *outcome {
+        Outcome::Reply(message, chain) => {
+            let is_secure = is_secure(message, dns64);
+            if is_secure && denies_name(cause, message, chain, dns64) {
+                return forward(message, chain, Some(PassReason::NxDomain));
+            }
+            (negative_ttl(message, chain), is_secure)
+        }
         Outcome::Failed => (None, false),
     };
     Next::AskA(AskA { cause, negative_ttl, is_secure })
+}
+
+/// True if an empty AAAA reply that was validated here says that the name does not exist, and only its RCODE hides that (RFC 9824): it is
+/// handled as NXDOMAIN.
+#[cold]
+fn denies_name(cause: Cause, reply: &Message<'_>, chain: &Chain<'_>, dns64: &Dns64) -> bool {
+    cause == Cause::NoData
+        && dns64.dnssec == Dnssec::Validate
+        && dns64.on_failure.nxdomain == OnFailure::Pass
+        && has_nxname(reply, chain)
 }
 
 /// First A record at the end of the chain of a reply without an error.

@@ -3,40 +3,38 @@
 //!
 //! ```text
 //! complete ──> validate ──> run ──> Stepped::Verifies ──> Outbox::verify ──> on_verified ──┐
-//!                            ▲  └─> Stepped::Asks ──────> a search: DS and DNSKEY asked     │
+//!                            ▲  └─> Stepped::Asks ──────> zone_searches.rs                  │
 //!                            │  └─> Stepped::Ends ──┬───> conclude: stored and served       │
 //!                            │                      └───> go_on with the search ──┐         │
 //!                            └──────────── ready <────────────────────────────────┴─────────┘
 //! ```
 //!
-//! The question is held meanwhile (`upstream/held.rs`), so equal questions join it. A failure of validation is never a failure of the
-//! lookup: it is SERVFAIL with an extended error, from which nothing is synthesized (RFC 6147 section 5.5). A failure of the AAAA lookup is
-//! believed in zones only that are proven to need no signatures: elsewhere it may be the work of somebody who drops replies.
+//! The question is held meanwhile (`upstream/held.rs`), so equal questions join it. If the reply is bogus, it is asked again. A failure of
+//! validation is never a failure of the lookup: it is SERVFAIL with an extended error, from which nothing is synthesized (RFC 6147 section
+//! 5.5). A failure of the AAAA lookup is believed in zones only that are proven to need no signatures: elsewhere it may be the work of
+//! somebody who drops replies.
 
 use crate::base::slab::{Index, NONE};
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::engine::Resolver;
 use crate::interface::{Outbox, SignedData, VerificationId};
-use crate::limits::{PAYERS_COMPARED, SEARCHES_IN_A_ROW};
+use crate::limits::PAYERS_COMPARED;
 use crate::message::cname_chain::Chain;
-use crate::message::question::{QUESTION, QueryFlags, Question as Asked};
-use crate::message::reply::Outcome;
-use crate::trace::{Subject, TraceEvent, ZoneState};
+use crate::message::question::{QUESTION, QueryFlags};
+use crate::message::reply::{Outcome, has_nxname};
+use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
+use crate::upstream::in_flight::OutboundQuery;
 use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::budgets::Payer;
 use crate::validator::jobs::{WaitingJob, price_us};
 use crate::validator::reply::{write_insecure, write_refusal, write_secure, write_upstream_failure};
-use crate::validator::searches::{Part, Search};
 use crate::validator::tasks::{Purpose, Waits};
 use crate::validator::zones::Knowledge;
 use crate::validator::{Learned, Moment, Stepped, Validator, ends};
-use dnssec::{Bogus, Groups, LowerName, Question, Status, Timestamp, Verdict};
+use dnssec::{Answered, Bogus, Groups, LowerName, Sentinel, Status, Timestamp, Verdict};
 use wire::{Class, EdeCode, Message, Rcode, Section, Type, ede};
-
-/// Longest time for which it is known that a zone needs no signatures, in seconds, if no proof of its own says so: the zone above needs none.
-const INHERITED_SECS: u32 = 300;
 
 impl Resolver {
     /// True if the reply to a question goes through validation.
@@ -71,6 +69,10 @@ impl Resolver {
                 let place = validator.asked_again.iter().position(|(outbound, _)| *outbound == index);
                 if let Some(place) = place {
                     let (_, reason) = validator.asked_again.swap_remove(place);
+                    let OutboundQuery { hash, qtype, .. } = self.upstream.outbound_queries[index];
+                    validator.refusals.note(hash, qtype, cx.now);
+                    self.upstream.end_checking(index);
+                    count(Status::Bogus(reason), cx);
                     return self.refuse(index, reason.ede(), cx);
                 }
                 if self.upstream.outbound_queries[index].qtype != Type::AAAA {
@@ -117,11 +119,12 @@ impl Resolver {
     }
 
     /// Does the next steps of all validations that can go on.
-    fn work(&mut self, cx: &mut Context<'_, impl Outbox>) {
+    pub(super) fn work(&mut self, cx: &mut Context<'_, impl Outbox>) {
         while let Some(validator) = &mut self.validator
             && let Some(task) = validator.ready.pop_front()
         {
             self.run(task, cx);
+            self.refresh_zones(cx);
         }
     }
 
@@ -132,6 +135,7 @@ impl Resolver {
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         let stepped = match (payer, validator.tasks[task].purpose) {
             (None, _) => ends(Status::Bogus(Bogus::TooMuchWork)),
+            _ if validator.tasks[task].is_exhausted => ends(Status::Bogus(Bogus::TooMuchWork)),
             (Some(_), Purpose::Failure(index)) => {
                 match LowerName::from_wire(upstream.outbound_queries[index].name()) {
                     Some(name) => validator.step_to_zone(&name, moment),
@@ -158,33 +162,33 @@ impl Resolver {
     }
 
     /// Time of a step.
-    fn moment(&self, cx: &Context<'_, impl Outbox>) -> Moment {
+    pub(super) fn moment(&self, cx: &Context<'_, impl Outbox>) -> Moment {
         Moment { now: cx.now, unix: Timestamp(self.clients.clock.unix_secs(cx.now)) }
     }
 
     /// Payer of a validation: the client query with the most left of those that wait for it, directly or over searches. None: nobody waits
     /// for a search any more.
-    fn payer(&self, mut task: Index) -> Option<Payer> {
-        let Resolver { validator: Some(validator), clients, upstream, .. } = self else { return None };
-        for _ in 0..SEARCHES_IN_A_ROW {
-            match validator.tasks[task].purpose {
-                Purpose::Reply(index) | Purpose::Failure(index) => {
-                    let some = |query: Index| (query != NONE).then_some(query);
-                    let first = some(upstream.outbound_queries[index].pending_queries);
-                    let next = |&query: &Index| some(clients.pending_queries[query].next);
-                    let waiting = core::iter::successors(first, next).take(PAYERS_COMPARED);
-                    let query = validator.budgets.richest(waiting).or_else(|| validator.budgets.asker(index));
-                    return Some(query.map_or(Payer::Task(task), Payer::Query));
-                }
-                Purpose::Delegation(search) | Purpose::Keys(search) => {
-                    task = validator.searches[search].waiting;
-                    if task == NONE {
-                        return None;
-                    }
-                }
+    fn payer(&self, task: Index) -> Option<Payer> {
+        let validator = self.validator.as_ref()?;
+        match validator.tasks[task].purpose {
+            Purpose::Reply(index) | Purpose::Failure(index) => {
+                Some(self.payer_of_question(index).map_or(Payer::Task(task), Payer::Query))
+            }
+            Purpose::Delegation(search) | Purpose::Keys(search) => {
+                let of_itself = validator.searches[search].is_refresh.then_some(Payer::Task(task));
+                self.payer_of_search(search).or(of_itself)
             }
         }
-        None
+    }
+
+    /// Client query with the most left of those that wait for a question.
+    pub(super) fn payer_of_question(&self, index: Index) -> Option<Index> {
+        let Resolver { validator: Some(validator), clients, upstream, .. } = self else { return None };
+        let some = |query: Index| (query != NONE).then_some(query);
+        let first = some(upstream.outbound_queries[index].pending_queries);
+        let next = |&query: &Index| some(clients.pending_queries[query].next);
+        let waiting = core::iter::successors(first, next).take(PAYERS_COMPARED);
+        validator.budgets.richest(waiting).or_else(|| validator.budgets.asker(index))
     }
 
     /// Has the driver verify the signature that the last step asked for, or puts it behind others.
@@ -231,235 +235,32 @@ impl Resolver {
         self.end_validation(task, &verdict, Some(Learned::Failed(reason)), cx);
     }
 
-    /// Has a validation wait for the search of a zone, which is under way or begins now.
-    ///
-    /// # Errors
-    ///
-    /// The reason why there is no such search: `TooMuchWork`, or `Denial` if the search would wait for itself.
-    fn await_zone(
-        &mut self,
-        task: Index,
-        question: &Question,
-        is_signer: bool,
-        payer: Payer,
-        cx: &mut Context<'_, impl Outbox>,
-    ) -> Result<(), Bogus> {
-        let (name, has_anchors) = match question {
-            Question::Anchor(name) => (name, true),
-            Question::Delegation(name) => (name, false),
-        };
-        let Resolver { validator: Some(validator), .. } = self else { return Err(Bogus::TooMuchWork) };
-        let own = match validator.tasks[task].purpose {
-            Purpose::Delegation(search) | Purpose::Keys(search) => Some(search),
-            Purpose::Reply(_) | Purpose::Failure(_) => None,
-        };
-        let search = match validator.searches.find(name) {
-            Some(search) if own.is_some_and(|own| validator.waits_for(search, own)) => {
-                return Err(Bogus::Denial);
-            }
-            Some(search) => search,
-            None => {
-                if !validator.budgets.of(payer).ask() {
-                    return Err(Bogus::TooMuchWork);
-                }
-                let asks_keys = has_anchors || is_signer && validator.budgets.of(payer).ask();
-                let search = validator.searches.begin(name, has_anchors).ok_or(Bogus::TooMuchWork)?;
-                self.ask_for_zone(search, Type::DS, !has_anchors, cx);
-                self.ask_for_zone(search, Type::DNSKEY, asks_keys, cx);
-                search
-            }
-        };
-        let Resolver { validator: Some(validator), .. } = self else { return Err(Bogus::TooMuchWork) };
-        let waiting = core::mem::replace(&mut validator.searches[search].waiting, task);
-        let state = &mut validator.tasks[task];
-        (state.waits, state.next) = (Waits::Zone(search), waiting);
-        self.ask_a_meanwhile(task, cx);
-        // A question for which there was no room has its end already.
-        self.go_on(search, cx);
-        Ok(())
-    }
-
     /// Asks the A lookup of the clients whose negative AAAA reply waits for a zone (RFC 6147 section 5.1.8): both take a round trip. Nothing
     /// of the A reply is used before the AAAA reply is proven.
-    fn ask_a_meanwhile(&mut self, task: Index, cx: &mut Context<'_, impl Outbox>) {
+    pub(super) fn ask_a_meanwhile(&mut self, task: Index, cx: &mut Context<'_, impl Outbox>) {
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         let Purpose::Reply(index) = validator.tasks[task].purpose else { return };
         let is_negative = || {
             let octets = upstream.parked.get(validator.tasks[task].message);
-            Message::parse(octets)
-                .is_ok_and(|message| message.rcode() == Rcode::NOERROR && message.count(Section::Answer) == 0)
+            Message::parse(octets).is_ok_and(|message| {
+                message.rcode() == Rcode::NOERROR
+                    && message.count(Section::Answer) == 0
+                    // A name that does not exist has no A records either.
+                    && !has_nxname(&message, &Chain::follow(&message))
+            })
         };
         if upstream.outbound_queries[index].qtype == Type::AAAA && is_negative() {
             self.ask_a_for_all(index, cx);
         }
     }
 
-    /// Asks one of the questions of a search, if it `is_wanted`.
-    fn ask_for_zone(
-        &mut self,
-        search: Index,
-        qtype: Type,
-        is_wanted: bool,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let Resolver { validator: Some(validator), upstream, key, .. } = self else { return };
-        if !is_wanted {
-            return;
-        }
-        let name = validator.searches[search].name;
-        let name = name.as_wire();
-        let question = Asked {
-            name,
-            hash: key.hash(name),
-            qtype,
-            class: Class::IN,
-            query_flags: QueryFlags::RD.with(QueryFlags::CHAIN, true),
-            subnet: None,
-        };
-        let outbound = match upstream.outbound_queries.find(&question) {
-            Some(outbound) => Some(outbound),
-            None => upstream.launch(&question, cx),
-        };
-        *validator.searches[search].part(qtype) = match outbound {
-            Some(outbound) => {
-                upstream.outbound_queries[outbound].early_a_users += 1;
-                Part::Asked(outbound)
-            }
-            // As a question without a reply.
-            None => Part::Replied(NONE),
-        };
-    }
-
-    /// Takes the end of a question about the keys of a zone.
-    fn on_zone_reply(
-        &mut self,
-        index: Index,
-        reply: Option<&Message<'_>>,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let _ = self.upstream.complete(index, cx.out);
-        self.upstream.park_or_free(index, reply.map(|message| message.bytes()));
-        let Some(validator) = &mut self.validator else { return };
-        let Some((search, qtype)) = validator.searches.find_asked(index) else { return };
-        *validator.searches[search].part(qtype) = Part::Replied(index);
-        self.go_on(search, cx);
-        self.work(cx);
-    }
-
-    /// Takes the next step of a search whose replies have come, or that was told what they say.
-    fn go_on(&mut self, search: Index, cx: &mut Context<'_, impl Outbox>) {
-        let Resolver { validator: Some(validator), .. } = self else { return };
-        let Search { ds, keys, task, .. } = validator.searches[search];
-        if task != NONE {
-            return;
-        }
-        match (ds, keys) {
-            (Part::Replied(outbound), _) => {
-                validator.searches[search].ds = Part::Used;
-                match self.take_zone_reply(outbound) {
-                    Some(message) => self.begin_for(search, Purpose::Delegation(search), message, cx),
-                    None => self.end_search(search, Some(Knowledge::Unproven(Bogus::Unreachable)), 0, cx),
-                }
-            }
-            (Part::Used, Part::Replied(outbound)) => {
-                validator.searches[search].keys = Part::Used;
-                match self.take_zone_reply(outbound) {
-                    Some(message) => self.try_keys(search, message, cx),
-                    None => self.end_search(search, Some(Knowledge::Bogus(Bogus::Unreachable)), 0, cx),
-                }
-            }
-            (Part::Used, Part::NotAsked) => self.ask_for_keys(search, cx),
-            (Part::Asked(_) | Part::NotAsked, _) | (Part::Used, Part::Asked(_) | Part::Used) => {}
-        }
-    }
-
-    /// Asks for the keys of a zone that has DS records.
-    fn ask_for_keys(&mut self, search: Index, cx: &mut Context<'_, impl Outbox>) {
-        let Some(validator) = &self.validator else { return };
-        let waiting = validator.searches[search].waiting;
-        let payer = if waiting == NONE { None } else { self.payer(waiting) };
-        let Some(validator) = &mut self.validator else { return };
-        if !payer.is_some_and(|payer| validator.budgets.of(payer).ask()) {
-            return self.end_search(search, None, 0, cx);
-        }
-        self.ask_for_zone(search, Type::DNSKEY, true, cx);
-        self.go_on(search, cx);
-    }
-
-    /// Takes the parked reply of a question about a zone. None: there is none.
-    fn take_zone_reply(&mut self, outbound: Index) -> Option<Index> {
-        if outbound == NONE {
-            return None;
-        }
-        let parked = core::mem::replace(&mut self.upstream.outbound_queries[outbound].parked, NONE);
-        self.upstream.release_outbound_query(outbound);
-        (!matches!(parked, NONE | NOT_PARKED)).then_some(parked)
-    }
-
-    /// Begins the validation of a reply about a zone.
-    fn begin_for(
-        &mut self,
-        search: Index,
-        purpose: Purpose,
-        message: Index,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let Some(validator) = &mut self.validator else { return };
-        match validator.begin(purpose, message) {
-            Some(task) => validator.searches[search].task = task,
-            None => {
-                self.upstream.parked.free(message);
-                self.end_search(search, None, 0, cx);
-            }
-        }
-    }
-
-    /// Puts the keys of a zone on trial.
-    fn try_keys(&mut self, search: Index, message: Index, cx: &mut Context<'_, impl Outbox>) {
-        let Resolver { validator: Some(validator), upstream, .. } = self else { return };
-        match validator.try_keys(search, upstream.parked.get(message)) {
-            Ok(()) => self.begin_for(search, Purpose::Keys(search), message, cx),
-            Err(knowledge) => {
-                let secs = validator.searches[search].ds_secs;
-                upstream.parked.free(message);
-                self.end_search(search, Some(knowledge), secs, cx);
-            }
-        }
-    }
-
-    /// Ends a search with what it has found, which holds for some seconds. None: it has found nothing, and those who wait go on without.
-    fn end_search(
-        &mut self,
-        search: Index,
-        found: Option<Knowledge>,
-        secs: u32,
-        cx: &mut Context<'_, impl Outbox>,
-    ) {
-        let Resolver { validator: Some(validator), upstream, .. } = self else { return };
-        let Search { name, ds, keys, mut waiting, .. } = validator.searches[search];
-        let state = found.as_ref().map_or(ZoneState::GivenUp, Knowledge::state);
-        cx.out.trace(Subject::Query, || TraceEvent::ZoneSearched { zone: name.as_wire(), state });
-        match found {
-            Some(failure @ (Knowledge::Bogus(_) | Knowledge::Unproven(_))) => {
-                validator.zones.enter_failure(name.as_wire(), failure, cx.now);
-            }
-            Some(knowledge) => validator.zones.enter(name.as_wire(), knowledge, secs, cx.now),
-            None => {}
-        }
-        for part in [ds, keys] {
-            if let Part::Asked(outbound) | Part::Replied(outbound) = part
-                && outbound != NONE
-            {
-                upstream.release_outbound_query(outbound);
-            }
-        }
-        validator.searches.end(search);
-        while waiting != NONE {
-            let task = &mut validator.tasks[waiting];
-            task.waits = Waits::Turn;
-            validator.ready.push_back(waiting);
-            waiting = core::mem::replace(&mut task.next, NONE);
-        }
+    /// Asks a question that is held again, because its reply is bogus: of another server, or once with CD clear. False: that was done, or was
+    /// in vain a short time ago.
+    pub(super) fn ask_again(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) -> bool {
+        let Resolver { validator: Some(validator), upstream, .. } = self else { return false };
+        let OutboundQuery { hash, qtype, .. } = upstream.outbound_queries[index];
+        upstream.ask_another(index, cx)
+            || !validator.refusals.has(hash, qtype, cx.now) && upstream.ask_with_checking(index, cx)
     }
 
     /// Does what the verdict of a validation means for what it was about.
@@ -478,17 +279,7 @@ impl Resolver {
             Purpose::Delegation(search) => {
                 validator.searches[search].task = NONE;
                 validator.tasks.give(task);
-                upstream.parked.free(message);
-                let secs = if verdict.ttl == u32::MAX { INHERITED_SECS } else { verdict.ttl };
-                match learned {
-                    Some(Learned::Signed) => self.go_on(search, cx),
-                    Some(Learned::Known(knowledge)) => self.end_search(search, Some(knowledge), secs, cx),
-                    // Another resolution may have more left.
-                    Some(Learned::Failed(Bogus::TooMuchWork)) | None => self.end_search(search, None, 0, cx),
-                    Some(Learned::Failed(reason)) => {
-                        self.end_search(search, Some(Knowledge::Unproven(reason)), 0, cx);
-                    }
-                }
+                self.learn(search, message, verdict, learned, cx);
             }
             Purpose::Keys(search) => {
                 let found = match verdict.status {
@@ -501,6 +292,9 @@ impl Resolver {
                 let secs = verdict.ttl.min(validator.searches[search].ds_secs);
                 validator.searches[search].task = NONE;
                 validator.tasks.give(task);
+                if let Some(Knowledge::Bogus(reason)) = found {
+                    return self.refuse_keys(search, message, reason, cx);
+                }
                 upstream.parked.free(message);
                 self.end_search(search, found, secs, cx);
             }
@@ -520,23 +314,40 @@ impl Resolver {
         let mut frame = frames.take();
         let length = match refused {
             Some(_) => None,
-            None => write_verdict(validator, task, upstream.parked.get(message), verdict, &mut frame),
+            None => {
+                let dnssec_ok = upstream.outbound_queries[index].query_flags.has(QueryFlags::DO);
+                let octets = upstream.parked.get(message);
+                write_verdict(validator, (task, dnssec_ok), octets, verdict, &mut frame)
+            }
         };
         validator.tasks.give(task);
-        upstream.parked.free(message);
+        self.note_signatures(index, message, verdict.status, cx);
+        self.upstream.parked.free(message);
         if let Some(reason) = refused
             && reason != Bogus::TooMuchWork
-            && upstream.ask_another(index, cx)
+            && !self.has_broken_chain(index, cx)
+            && self.ask_again(index, cx)
         {
-            if validator.asked_again.iter().all(|(outbound, _)| *outbound != index) {
+            if let Some(validator) = &mut self.validator
+                && validator.asked_again.iter().all(|(outbound, _)| *outbound != index)
+            {
                 validator.asked_again.push((index, reason));
             }
             return self.frames.give(frame);
         }
+        let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         validator.asked_again.retain(|(outbound, _)| *outbound != index);
+        upstream.end_checking(index);
         validator.budgets.forget_asker(index);
+        if refused.is_some() {
+            let OutboundQuery { hash, qtype, .. } = upstream.outbound_queries[index];
+            validator.refusals.note(hash, qtype, cx.now);
+        }
         count(verdict.status, cx);
         match (refused, length.and_then(|length| Message::parse(&frame[..length]).ok())) {
+            (None, Some(_)) if verdict.status == Status::Secure && self.fails_sentinel(index) => {
+                self.refuse(index, ede::OTHER, cx);
+            }
             (None, Some(message)) => {
                 let chain = Chain::follow(&message);
                 self.store_and_serve(index, &Outcome::Reply(&message, &chain), cx);
@@ -546,6 +357,33 @@ impl Resolver {
             (None, None) => self.refuse(index, ede::INVALID_DATA, cx),
         }
         self.frames.give(frame);
+    }
+
+    /// True if the name of a question asks if a key of the root is trusted, and its secure reply is withheld to say so (RFC 8509). With DNS64
+    /// that of the AAAA lookup counts, so nothing is synthesized then. Only the name that the client asks for is such a question, and not
+    /// one that an alias leads to.
+    fn fails_sentinel(&self, index: Index) -> bool {
+        let Resolver { validator: Some(validator), clients, upstream, .. } = self else { return false };
+        let outbound = &upstream.outbound_queries[index];
+        let Some(sentinel) = Sentinel::of(outbound.name()) else { return false };
+        let query = outbound.pending_queries;
+        let is_alias = query != NONE && clients.pending_queries[query].chase != NONE;
+        let answered = Answered {
+            qtype: outbound.qtype,
+            // Replies to questions with CD are not validated.
+            checking_disabled: false,
+            is_secure: true,
+            is_synthesized: false,
+        };
+        !is_alias && sentinel.fails(&answered, |tag| validator.trusts_root_key(tag))
+    }
+
+    /// True if the chain to the zone of a question's name is broken: then no other reply to it is better.
+    fn has_broken_chain(&self, index: Index, cx: &Context<'_, impl Outbox>) -> bool {
+        let Some(validator) = &self.validator else { return false };
+        let name = LowerName::from_wire(self.upstream.outbound_queries[index].name());
+        let stepped = name.map(|name| validator.step_to_zone(&name, self.moment(cx)));
+        matches!(stepped, Some(Stepped::Ends(Verdict { status: Status::Bogus(_), .. }, _)))
     }
 
     /// Ends the search for the zone of a name whose AAAA lookup has failed. Only where no signatures are needed is the failure what it
@@ -599,6 +437,9 @@ impl Resolver {
     fn refuse(&mut self, index: Index, reason: EdeCode, cx: &mut Context<'_, impl Outbox>) {
         let mut frame = self.frames.take();
         let outbound = &self.upstream.outbound_queries[index];
+        // Whatever the lack of signatures looked like here, it is their lack.
+        let is_stripped = self.upstream.servers.has_only_stripping(outbound.forward_key());
+        let reason = if is_stripped { ede::RRSIGS_MISSING } else { reason };
         let mut question = [0; QUESTION];
         let end = outbound.name().len();
         question[..end].copy_from_slice(outbound.name());
@@ -613,10 +454,10 @@ impl Resolver {
     }
 }
 
-/// Writes a reply as its verdict says. Returns its octets. None: there is no room, or it does not parse.
+/// Writes a reply as its verdict says, for clients with or without DO. Returns its octets. None: there is no room, or it does not parse.
 fn write_verdict(
     validator: &Validator,
-    task: Index,
+    (task, dnssec_ok): (Index, bool),
     octets: &[u8],
     verdict: &Verdict,
     frame: &mut [u8],
@@ -625,7 +466,7 @@ fn write_verdict(
     match verdict.status {
         Status::Secure => {
             let groups = Groups::of(&message).ok()?;
-            write_secure(&groups, validator.tasks[task].validation.states(), verdict, frame)
+            write_secure(&groups, validator.tasks[task].validation.states(), verdict, dnssec_ok, frame)
         }
         Status::Insecure(reason) => write_insecure(&message, verdict, reason.ede(), frame),
         // Permissive.

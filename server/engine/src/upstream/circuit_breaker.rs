@@ -162,6 +162,8 @@ pub enum BreakerState {
     Open,
     /// The server replies with failures where other servers have answers: it is asked last, and probed.
     Failing,
+    /// The server strips signatures (`signatures.rs`): it is asked last, and checked. The breaker itself is never in this state.
+    Strips,
 }
 
 impl BreakerState {
@@ -172,6 +174,7 @@ impl BreakerState {
             BreakerState::HalfOpen => "half-open",
             BreakerState::Open => "open",
             BreakerState::Failing => "failing",
+            BreakerState::Strips => "strips",
         }
     }
 }
@@ -195,7 +198,7 @@ impl CircuitBreaker {
             BreakerState::HalfOpen if self.silent_tries > 0 => self.silence,
             BreakerState::Failing => self.errors,
             BreakerState::Closed if self.only_errors => self.errors,
-            BreakerState::Closed | BreakerState::HalfOpen => return None,
+            BreakerState::Closed | BreakerState::HalfOpen | BreakerState::Strips => return None,
         };
         Some(Trouble { since: row.since, tries: row.tries, cause: row.cause })
     }

@@ -242,6 +242,13 @@ impl ForwardZones {
         self.group(question).iter().all(|&number| self.list[number as usize].is_dead())
     }
 
+    /// True if no server of a question's group is left that is alive and sends signatures, and one strips them.
+    pub fn has_only_stripping(&self, question: ForwardKey<'_>) -> bool {
+        let servers = || self.group(question).iter().map(|&number| &self.list[usize::from(number)]);
+        servers().any(|server| server.signatures.strips())
+            && servers().all(|server| server.signatures.strips() || server.is_dead())
+    }
+
     /// Adds a server, and returns its number. None: there is no room for another server.
     fn add_server(&mut self, server: Server, unused: &impl Fn(u16) -> bool) -> Option<u16> {
         let free = (0..self.list.len()).find(|&n| !self.list[n].configured && unused(n as u16));
@@ -294,7 +301,7 @@ impl ForwardZones {
             Select::Fastest => self.list[number as usize].round_trip.map_or(0, |span| span.0),
         };
         let cost = |&(place, &number): &(usize, &u16)| {
-            (tries(number) + self.list[usize::from(number)].breaker.handicap(), rank(place, number))
+            (tries(number) + self.list[usize::from(number)].handicap(), rank(place, number))
         };
         let chosen = group.iter().enumerate().min_by_key(cost).map(|(_, &number)| number)?;
         // If all servers are dead, any of them may be the first to recover.

@@ -30,6 +30,7 @@ pub(crate) mod retry;
 pub(crate) mod retry_budget;
 pub(crate) mod send;
 pub mod server;
+pub(crate) mod signatures;
 mod streams;
 pub(crate) mod suspicion;
 mod verdict;
@@ -75,6 +76,8 @@ pub(crate) struct Upstream {
     key: HashKey,
     /// The question of the server itself.
     own: OwnQuestion,
+    /// Questions that are validated here and asked with CD clear all the same (`held.rs`), and the hashes of their names.
+    with_checking: Vec<(Index, u64)>,
     /// There is rare work to do: links to servers that the configuration no longer names are to be closed, or the server has a question of its
     /// own.
     has_rare_work: bool,
@@ -105,6 +108,7 @@ impl Upstream {
             random,
             key,
             own: OwnQuestion::default(),
+            with_checking: Vec::new(),
             has_rare_work: false,
             must_retire_all: false,
         }

@@ -239,7 +239,12 @@ impl Upstream {
             Some(frame) => {
                 let length = write_query(outbound, id, with_case, opt, frame);
                 if validates {
-                    header::set_flags(frame, header::flags(frame).with(Flags::CD).without(Flags::AD));
+                    let flags = header::flags(frame).without(Flags::AD);
+                    let checks = self.with_checking.contains(&(index, outbound.hash));
+                    header::set_flags(
+                        frame,
+                        if checks { flags.without(Flags::CD) } else { flags.with(Flags::CD) },
+                    );
                 }
                 cx.out.send_query(link, length)
             }

@@ -12,6 +12,7 @@ use crate::upstream::circuit_breaker::{BreakerState, CircuitBreaker, Trouble};
 use crate::upstream::connection_policy::PeerConnectionPolicy;
 use crate::upstream::cookies::ServerCookieState;
 use crate::upstream::edns_support::EdnsSupport;
+use crate::upstream::signatures::SignatureState;
 use crate::upstream::suspicion::LetterCase;
 use core::net::SocketAddr;
 
@@ -26,6 +27,9 @@ const MIN_WAIT: Span = Span::from_millis(50);
 /// quarter of it. A timeout equal to the round trip would ask every question twice (RFC 6298 section 2.3 uses the clock
 /// granularity for that).
 const MIN_MARGIN_DIVISOR: u64 = 4;
+
+/// Handicap of a server that strips signatures: what it says cannot be validated, so a dead one comes first, which may be alive again.
+const STRIPPING_HANDICAP: u32 = 3;
 
 /// Kind of a query to a server, for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +81,8 @@ pub struct Server {
     pub(crate) edns: EdnsSupport,
     /// Letters of questions.
     pub(crate) letter_case: LetterCase,
+    /// Signatures in its replies.
+    pub(crate) signatures: SignatureState,
     /// Number of queries sent, by [`QueryKind`].
     pub asked: [u64; 4],
     /// Number of attempts that failed: no reply in time, a reply with an error after which another server is asked, a link that
@@ -106,6 +112,7 @@ impl Server {
             cookies: ServerCookieState::default(),
             edns: EdnsSupport::default(),
             letter_case: LetterCase::default(),
+            signatures: SignatureState::default(),
             asked: [0; 4],
             failures: 0,
             durations: [0; DURATION_BOUNDS_US.len() + 1],
@@ -169,9 +176,20 @@ impl Server {
         self.letter_case.is_lower(now)
     }
 
-    /// State of the circuit breaker.
+    /// State of the circuit breaker; of a server that is alive, [`BreakerState::Strips`] if it strips signatures.
     pub fn state(&self) -> BreakerState {
-        self.breaker.state()
+        match self.breaker.state() {
+            BreakerState::Open => BreakerState::Open,
+            _ if self.signatures.strips() => BreakerState::Strips,
+            state => state,
+        }
+    }
+
+    /// Handicap of the server when one is chosen, in attempts.
+    #[inline]
+    pub(crate) fn handicap(&self) -> u32 {
+        let of_signatures = if self.signatures.strips() { STRIPPING_HANDICAP } else { 0 };
+        self.breaker.handicap() + of_signatures
     }
 
     /// Trouble with the server: since when, and why. None: it answers.

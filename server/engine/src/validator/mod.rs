@@ -5,12 +5,14 @@
 //! here is what has to be kept between its steps.
 //!
 //! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
-//! `budgets` (who pays), `jobs` (verifications on their way to the driver), `reply` (the reply after its verdict).
+//! `budgets` (who pays), `jobs` (verifications on their way to the driver), `reply` (the reply after its verdict), `refusals` (what was
+//! refused lately).
 
 pub mod config;
 
 pub(crate) mod budgets;
 pub(crate) mod jobs;
+pub(crate) mod refusals;
 pub(crate) mod reply;
 pub(crate) mod searches;
 pub(crate) mod tasks;
@@ -24,14 +26,16 @@ use crate::limits::{MESSAGE, SEARCHES, VALIDATIONS};
 use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
+use crate::validator::refusals::Refusals;
 use crate::validator::searches::Searches;
 use crate::validator::tasks::{Purpose, Task};
 use crate::validator::zones::{Knowledge, KnownZones, ZoneTable};
+use dnssec::anchors::ClosestAnchor;
 use dnssec::chain::{Closest, closest, unknown_cut};
 use dnssec::groups::GroupError;
 use dnssec::{
-    Anchors, Bogus, Context, Delegation, Entry, Groups, LowerName, Next, Outcome, Question, Status,
-    Timestamp, Verdict, ZoneKeys, entry_by_anchors, entry_by_ds,
+    AnchorData, Anchors, Bogus, Context, Delegation, Dnskey, Ds, Entry, Groups, LowerName, Next, Outcome,
+    Question, Status, Timestamp, Verdict, ZoneKeys, entry_by_anchors, entry_by_ds,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -58,9 +62,23 @@ pub(crate) struct Validator {
     pub ready: VecDeque<Index>,
     /// Questions in flight that are asked again because of a bogus reply, and the reason.
     pub asked_again: Vec<(Index, Bogus)>,
+    /// Questions that were refused lately.
+    pub refusals: Refusals,
+    /// Checks of servers under way.
+    pub checks: Vec<SignatureCheck>,
     /// Key, signature and data of the verification that the last step asked for.
     job: Vec<u8>,
     signed: Box<[u8]>,
+}
+
+/// Check if a server strips signatures: a question for the keys of a zone with a trust anchor, to this server alone.
+pub(crate) struct SignatureCheck {
+    /// The question.
+    pub outbound: Index,
+    /// The server.
+    pub server: u16,
+    /// False during the pause before it.
+    pub is_sent: bool,
 }
 
 /// Result of a step of a validation.
@@ -107,6 +125,8 @@ impl Validator {
             jobs: Jobs::new(),
             ready: VecDeque::new(),
             asked_again: Vec::new(),
+            refusals: Refusals::default(),
+            checks: Vec::new(),
             job: Vec::new(),
             signed: vec![0; MESSAGE].into(),
         }
@@ -116,6 +136,8 @@ impl Validator {
     pub fn configure(&mut self, config: Option<Arc<ValidationConfig>>) {
         self.config = config;
         self.zones.clear();
+        self.asked_again.clear();
+        self.refusals = Refusals::default();
     }
 
     /// Begins a validation. None: there is no room.
@@ -213,6 +235,26 @@ impl Validator {
             }
             (next, _) => next,
         }
+    }
+
+    /// True if a trust anchor of the root has this key tag.
+    pub fn trusts_root_key(&self, tag: u16) -> bool {
+        self.config.as_ref().is_some_and(|config| {
+            config.with_anchors(|anchors| {
+                anchors.of_zone(&[0]).any(|data| match data {
+                    AnchorData::Ds(rdata) => Ds::parse(rdata).is_ok_and(|ds| ds.key_tag == tag),
+                    AnchorData::Dnskey(rdata) => Dnskey::parse(rdata).is_ok_and(|key| key.key_tag() == tag),
+                })
+            })
+        })
+    }
+
+    /// Zone of the closest trust anchor at or above a name; none under a negative one.
+    pub fn anchored_zone(&self, name: &LowerName, now: Timestamp) -> Option<LowerName> {
+        self.config.as_ref()?.with_anchors(|anchors| match anchors.closest(name.as_wire(), now) {
+            ClosestAnchor::Positive(labels) => name.suffix(labels),
+            ClosestAnchor::Negative | ClosestAnchor::None => None,
+        })
     }
 
     /// State of the zone of a name whose lookup has failed, step by step.

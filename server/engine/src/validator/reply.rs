@@ -2,18 +2,24 @@
 
 use crate::message::reply::{ede_to_forward, is_of_transaction, is_stale};
 use dnssec::validation::State;
-use dnssec::{Groups, Verdict};
+use dnssec::{Groups, Outcome, Verdict};
 use wire::header::{self, Flags};
 use wire::{Builder, EdeCode, Message, Rcode, Record, Section, Type};
 
 /// Writes a secure reply: with AD, without RRsets of the authority section that are not verified (RFC 4035 section 3.2.3), and with no TTL
-/// beyond what the signatures allow (section 5.3.3). Returns its octets. None: there is no room.
+/// beyond what the signatures allow (section 5.3.3). A denial of the name that hides behind NOERROR is NXDOMAIN for clients that do not set
+/// DO (RFC 9824 section 5); for others the proof would contradict that. Returns its octets. None: there is no room.
 pub(crate) fn write_secure(
     groups: &Groups<'_>,
     states: &[State],
     verdict: &Verdict,
+    dnssec_ok: bool,
     frame: &mut [u8],
 ) -> Option<usize> {
+    let rcode = match groups.message().rcode() {
+        Rcode::NOERROR if verdict.outcome == Outcome::NoName && !dnssec_ok => Rcode::NXDOMAIN,
+        rcode => rcode,
+    };
     let is_verified = |record: &Record<'_>| {
         let rtype = record.covered().unwrap_or(record.rtype);
         groups.iter().any(|set| {
@@ -22,7 +28,7 @@ pub(crate) fn write_secure(
                 && set.owner().eq_ignore_case(&record.owner)
         })
     };
-    write(groups.message(), (Flags::AD, verdict.ttl, None), is_verified, frame)
+    write(groups.message(), (Flags::AD.with_rcode(rcode), verdict.ttl, None), is_verified, frame)
 }
 
 /// Writes a reply whose data need no signatures: as it came, without AD. `ede`: the extended error that says why a signed zone counts as
@@ -33,18 +39,17 @@ pub(crate) fn write_insecure(
     ede: Option<EdeCode>,
     frame: &mut [u8],
 ) -> Option<usize> {
-    write(message, (Flags(0), verdict.ttl, ede), |_| true, frame)
+    write(message, (Flags(0).with_rcode(message.rcode()), verdict.ttl, ede), |_| true, frame)
 }
 
 fn write(
     message: &Message<'_>,
-    (ad, ttl, ede): (Flags, u32, Option<EdeCode>),
+    (flags, ttl, ede): (Flags, u32, Option<EdeCode>),
     keeps_authority: impl Fn(&Record<'_>) -> bool,
     frame: &mut [u8],
 ) -> Option<usize> {
     let limit = frame.len();
-    let flags = Flags(Flags::QR.0 | ad.0).with_rcode(message.rcode());
-    let mut builder = Builder::new(frame, limit, 0, flags, message.question())?;
+    let mut builder = Builder::new(frame, limit, 0, flags.with(Flags::QR), message.question())?;
     for record in message.records(Section::Answer) {
         builder.copy_ttl(Section::Answer, &record, record.ttl.min(ttl)).ok()?;
     }

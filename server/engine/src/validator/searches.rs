@@ -6,7 +6,7 @@
 //! ```
 
 use crate::base::slab::{Index, NONE, Record, Slab};
-use dnssec::LowerName;
+use dnssec::{Bogus, LowerName};
 use wire::Type;
 
 /// One of the two questions of a search.
@@ -17,8 +17,10 @@ pub(crate) enum Part {
     NotAsked,
     /// It is in flight, as this outbound query.
     Asked(Index),
-    /// This outbound query is over, and refers to the parked reply.
+    /// This outbound query is held, and refers to the parked reply.
     Replied(Index),
+    /// The reply to this outbound query, which is held, is validated.
+    Judged(Index),
     /// The reply was used.
     Used,
 }
@@ -29,6 +31,8 @@ pub(crate) struct Search {
     pub name: LowerName,
     /// True if trust anchors vouch for its keys, so that its DS records do not matter.
     pub has_anchors: bool,
+    /// True if what is known of the zone soon expires, so that nobody waits for the end of this search.
+    pub is_refresh: bool,
     /// DS records.
     pub ds: Part,
     /// Keys.
@@ -39,6 +43,8 @@ pub(crate) struct Search {
     pub ds_secs: u32,
     /// Keys on trial: those that DS records or anchors vouch for.
     pub trial: Vec<u8>,
+    /// Reason for which a reply was refused, so that its question is asked again.
+    pub refused: Option<Bogus>,
     /// Validation of the reply that is used now; [`NONE`] if a reply is waited for.
     pub task: Index,
     /// First validation that waits for the end.
@@ -50,11 +56,13 @@ impl Default for Search {
         Search {
             name: LowerName::ROOT,
             has_anchors: false,
+            is_refresh: false,
             ds: Part::NotAsked,
             keys: Part::NotAsked,
             ds_rdata: Vec::new(),
             ds_secs: 0,
             trial: Vec::new(),
+            refused: None,
             task: NONE,
             waiting: NONE,
         }
@@ -67,7 +75,7 @@ impl Record for Search {
         self.ds_rdata.clear();
         self.trial.clear();
         (self.task, self.waiting, self.ds_secs) = (NONE - 1, NONE - 1, u32::MAX);
-        (self.ds, self.keys) = (Part::Used, Part::Used);
+        (self.ds, self.keys, self.refused) = (Part::Used, Part::Used, Some(Bogus::Malformed));
     }
 }
 
@@ -137,15 +145,31 @@ impl Searches {
     /// Begins the search of a name. None: there is no room.
     pub fn begin(&mut self, of: &LowerName, anchored: bool) -> Option<Index> {
         let index = self.slab.take()?;
-        let Search { name, has_anchors, ds, keys, ds_rdata, ds_secs, trial, task, waiting } =
-            &mut self.slab[index];
-        (*name, *has_anchors) = (*of, anchored);
+        let Search {
+            name,
+            has_anchors,
+            is_refresh,
+            ds,
+            keys,
+            ds_rdata,
+            ds_secs,
+            trial,
+            refused,
+            task,
+            waiting,
+        } = &mut self.slab[index];
+        (*name, *has_anchors, *is_refresh) = (*of, anchored, false);
         (*ds, *keys) = (if anchored { Part::Used } else { Part::NotAsked }, Part::NotAsked);
         ds_rdata.clear();
         trial.clear();
-        (*ds_secs, *task, *waiting) = (u32::MAX, NONE, NONE);
+        (*ds_secs, *refused, *task, *waiting) = (u32::MAX, None, NONE, NONE);
         self.in_use.push(index);
         Some(index)
+    }
+
+    /// Number of refreshes.
+    pub fn refreshes(&self) -> usize {
+        self.in_use.iter().filter(|&&index| self.slab[index].is_refresh).count()
     }
 
     /// Ends a search.

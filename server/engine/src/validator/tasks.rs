@@ -41,6 +41,8 @@ pub(crate) struct Task {
     pub waits: Waits,
     /// Next validation that waits for the same zone.
     pub next: Index,
+    /// The search of a zone that it has waited for was too much work, for all who waited.
+    pub is_exhausted: bool,
     /// Flow of its verification.
     pub flow: u64,
     /// Price of its verification, in microseconds.
@@ -58,6 +60,7 @@ impl Default for Task {
             budget: MessageBudget::new(),
             waits: Waits::Turn,
             next: NONE,
+            is_exhausted: false,
             flow: 0,
             price_us: 0,
             serial: 0,
@@ -86,6 +89,7 @@ impl Task {
             budget,
             waits,
             next,
+            is_exhausted,
             serial,
             // Set before they are read.
             flow: _,
@@ -97,6 +101,7 @@ impl Task {
         *budget = MessageBudget::new();
         *waits = Waits::Turn;
         *next = NONE;
+        *is_exhausted = false;
         *serial = serial.wrapping_add(1);
     }
 }

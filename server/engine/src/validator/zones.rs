@@ -3,13 +3,16 @@
 //! Entries live as long as the proofs that made them. A failure lives for a second at first, and twice as long each time that it follows
 //! another one (RFC 9520 section 3.2, RFC 4035 section 4.7). The octets of all entries are bounded; the clock algorithm (one bit for an
 //! entry that was used since the hand passed it) takes those that go.
+//!
+//! An entry that is used in the last tenth of its life is due for a refresh, once: whoever looks for names of the zone later does not wait
+//! for its keys.
 
 use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
 use crate::limits::{ZONE_OCTETS, ZONE_SECS};
 use crate::trace::ZoneState;
-use core::cell::Cell;
-use dnssec::{Bogus, Insecure, Known, ZoneKeys, Zones};
+use core::cell::{Cell, RefCell};
+use dnssec::{Bogus, Insecure, Known, LowerName, ZoneKeys, Zones};
 
 /// Octets that an entry takes beside its name and keys, and its share of the index.
 const OVERHEAD: usize = size_of::<Entry>() + 2 * size_of::<u32>();
@@ -20,6 +23,13 @@ const FAILURE_SECS: u64 = 1;
 pub(crate) const LONGEST_FAILURE_SECS: u64 = 60;
 /// Time after the end of a failure in which the next one counts as following it.
 const FAILURE_MEMORY: Span = Span::from_secs(60);
+
+/// Shortest life of an entry that is refreshed, in seconds: below it, a refresh comes hardly sooner than the next search.
+const SHORTEST_REFRESHED_SECS: u64 = 10;
+/// Share of its life, as a divisor, in which an entry is due for a refresh.
+const REFRESHED_SHARE: u64 = 10;
+/// Zones that are due for a refresh at a time. Those of one message are fewer.
+const DUE: usize = 8;
 
 /// End of a list of entries.
 const END: u32 = u32::MAX;
@@ -68,6 +78,8 @@ struct Entry {
     name: Box<[u8]>,
     knowledge: Knowledge,
     expires: Instant,
+    /// Time from which on a use makes the entry due for a refresh; none if it did, or never will.
+    refresh_at: Cell<Option<Instant>>,
     /// Failures in a row.
     failures: u8,
     is_used: Cell<bool>,
@@ -83,18 +95,29 @@ pub(crate) struct ZoneTable {
     buckets: Vec<u32>,
     octets: usize,
     hand: usize,
+    /// Zones that are due for a refresh.
+    due: RefCell<Vec<DueZone>>,
+}
+
+/// Zone whose entry is used and soon expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DueZone {
+    pub name: LowerName,
+    /// It has keys, so they are asked for at the same time.
+    pub has_keys: bool,
 }
 
 impl ZoneTable {
     /// An empty table. `key` hashes names as the rest of the engine does.
     pub fn new(key: HashKey) -> ZoneTable {
         let buckets = vec![END; (ZONE_OCTETS / 256).next_power_of_two()];
-        ZoneTable { key, entries: Vec::new(), buckets, octets: 0, hand: 0 }
+        ZoneTable { key, entries: Vec::new(), buckets, octets: 0, hand: 0, due: RefCell::default() }
     }
 
     /// Forgets all zones.
     pub fn clear(&mut self) {
         self.entries.clear();
+        self.due.get_mut().clear();
         self.buckets.fill(END);
         (self.octets, self.hand) = (0, 0);
     }
@@ -104,7 +127,15 @@ impl ZoneTable {
     pub fn enter(&mut self, name: &[u8], knowledge: Knowledge, secs: u32, now: Instant) {
         debug_assert!(!knowledge.is_failure());
         let secs = u64::from(secs.clamp(1, ZONE_SECS));
-        self.put(name, knowledge, now + Span::from_secs(secs), 0);
+        let life = Span::from_secs(secs);
+        let refresh_at = now + Span(life.0 - life.0 / REFRESHED_SHARE);
+        let is_refreshed = secs >= SHORTEST_REFRESHED_SECS;
+        self.put(name, knowledge, (now + life, is_refreshed.then_some(refresh_at)), 0);
+    }
+
+    /// Takes a zone that is due for a refresh.
+    pub fn take_due(&mut self) -> Option<DueZone> {
+        self.due.get_mut().pop()
     }
 
     /// Enters a failure. It stays the longer the more failures went before.
@@ -118,16 +149,23 @@ impl ZoneTable {
             _ => 0,
         };
         let secs = (FAILURE_SECS << failures.min(6)).min(LONGEST_FAILURE_SECS);
-        self.put(name, knowledge, now + Span::from_secs(secs), failures.saturating_add(1));
+        self.put(name, knowledge, (now + Span::from_secs(secs), None), failures.saturating_add(1));
     }
 
-    fn put(&mut self, name: &[u8], knowledge: Knowledge, expires: Instant, failures: u8) {
+    fn put(
+        &mut self,
+        name: &[u8],
+        knowledge: Knowledge,
+        (expires, refresh_at): (Instant, Option<Instant>),
+        failures: u8,
+    ) {
         let hash = self.key.hash(name);
         if let Some(at) = self.find(hash, name) {
             let entry = &mut self.entries[at];
             self.octets += knowledge.octets();
             self.octets -= entry.knowledge.octets();
             (entry.knowledge, entry.expires, entry.failures) = (knowledge, expires, failures);
+            entry.refresh_at.set(refresh_at);
             return;
         }
         let octets = OVERHEAD + name.len() + knowledge.octets();
@@ -140,6 +178,7 @@ impl ZoneTable {
             name: name.into(),
             knowledge,
             expires,
+            refresh_at: Cell::new(refresh_at),
             failures,
             is_used: Cell::new(true),
             next: self.buckets[bucket],
@@ -163,6 +202,18 @@ impl ZoneTable {
             at = entry.next;
         }
         None
+    }
+
+    /// Notes that an entry is due for a refresh. If there is no room, a later use does.
+    #[cold]
+    fn note_due(&self, entry: &Entry) {
+        let mut due = self.due.borrow_mut();
+        if due.len() < DUE
+            && let Some(name) = LowerName::from_wire(&entry.name)
+        {
+            entry.refresh_at.set(None);
+            due.push(DueZone { name, has_keys: matches!(entry.knowledge, Knowledge::Secure(_)) });
+        }
     }
 
     /// Removes the first entry before the hand that was not used since the hand passed it.
@@ -220,6 +271,9 @@ impl Zones for KnownZones<'_> {
             return Known::Unknown;
         }
         entry.is_used.set(true);
+        if entry.refresh_at.get().is_some_and(|at| at <= self.now) {
+            self.table.note_due(entry);
+        }
         match &entry.knowledge {
             Knowledge::NoCut => Known::NoCut,
             Knowledge::Secure(keys) => Known::Secure(ZoneKeys::from_octets(keys)),
@@ -252,6 +306,24 @@ mod tests {
             assert!(known(&table, b"\x01a\0", after(last)), "{secs}");
             assert!(!known(&table, b"\x01a\0", after(last + 1)), "{secs}");
         }
+    }
+
+    #[test]
+    fn an_entry_that_is_used_in_the_last_tenth_of_its_life_is_due_once() {
+        let mut table = ZoneTable::new(KEY);
+        let due = |has_keys| Some(DueZone { name: LowerName::from_wire(b"\x01a\0").unwrap(), has_keys });
+        let keys = Knowledge::Secure(vec![7; 50].into());
+        for (knowledge, has_keys) in [(keys, true), (Knowledge::Insecure(Insecure::Delegation), false)] {
+            table.enter(b"\x01a\0", knowledge, 100, after(0));
+            assert!(known(&table, b"\x01a\0", after(89)));
+            assert_eq!(table.take_due(), None);
+            assert!(known(&table, b"\x01a\0", after(90)) && known(&table, b"\x01a\0", after(99)));
+            assert_eq!((table.take_due(), table.take_due()), (due(has_keys), None));
+        }
+        table.enter(b"\x01a\0", Knowledge::NoCut, 9, after(0));
+        table.enter_failure(b"\x01b\0", Knowledge::Bogus(Bogus::Signature), after(0));
+        assert!(known(&table, b"\x01a\0", after(8)) && known(&table, b"\x01b\0", after(0)));
+        assert_eq!(table.take_due(), None);
     }
 
     // RFC 9520 section 3.2: at least 1 s, backing off, and no longer than 5 minutes.

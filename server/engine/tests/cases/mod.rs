@@ -40,6 +40,7 @@ mod reload;
 mod scenario_parser;
 mod scenarios;
 mod stream_peers;
+mod stripping;
 mod suspicion;
 mod trace;
 mod unanswered;

@@ -20,7 +20,7 @@ const DIGESTS: DigestFunctions = DigestFunctions {
 };
 
 /// Settings of validation with the anchors of a world of zones.
-fn config(zones: &Zones) -> ValidationConfig {
+pub(super) fn config(zones: &Zones) -> ValidationConfig {
     let mut config = ValidationConfig {
         digests: DIGESTS,
         anchors: vec![],
@@ -52,7 +52,7 @@ pub fn validating(zones: &Zones) -> Settings {
 }
 
 /// Reply of a world of zones to a query.
-fn octets(zones: &Zones, asked: &SentQuery) -> Vec<u8> {
+pub(super) fn octets(zones: &Zones, asked: &SentQuery) -> Vec<u8> {
     let message = asked.message();
     let mut name = message.qname().to_vec();
     wire::fold(&mut name);
@@ -159,6 +159,11 @@ fn a_zone_with_a_fault_is_answered_as_the_rfcs_say() {
     assert!(found.is_empty(), "{} differences:\n{}", found.len(), found.join("\n"));
 }
 
+/// Row of the table without a fault.
+fn none() -> Fault {
+    *faults::all().iter().find(|fault| fault.plant == Plant::None).expect("a row without a fault")
+}
+
 /// Zones with a fault, of which there are several kinds of denial: NSEC here.
 pub fn zones_with(plant: Plant) -> Rc<Zones> {
     let fault = *faults::all().iter().find(|fault| fault.plant == plant).expect("a fault of the table");
@@ -166,12 +171,12 @@ pub fn zones_with(plant: Plant) -> Rc<Zones> {
 }
 
 /// Name below the apex of the zone.
-fn below(zones: &Zones, label: &str) -> Vec<u8> {
+pub(super) fn below(zones: &Zones, label: &str) -> Vec<u8> {
     [&[label.len() as u8], label.as_bytes(), zones.apex()].concat()
 }
 
 /// Query for AAAA records of a client of a class of the table of RFC 6147 section 5.5.
-fn classed(zones: &Zones, label: &str, class: (bool, bool, bool)) -> ClientQuery {
+pub(super) fn classed(zones: &Zones, label: &str, class: (bool, bool, bool)) -> ClientQuery {
     classed_query(&below(zones, label), class)
 }
 
@@ -272,6 +277,59 @@ fn an_aaaa_lookup_that_fails_leads_to_synthesis_in_insecure_zones_alone() {
     world.run(Span::from_secs(10));
     let answer = world.answer_to(token);
     assert_eq!((answer.rcode(), answer.addresses().len()), (Rcode::NOERROR, 1));
+}
+
+// RFC 8509 sections 2 and 3: SERVFAIL for secure A and AAAA replies, with the four cases of the two labels.
+#[test]
+fn sentinels_tell_which_keys_of_the_root_are_trusted_also_with_dns64() {
+    let zones = zones_with(Plant::None);
+    let Some(Anchor::Ds(_, rdata)) = zones.anchors().first() else { panic!("a DS record of the root") };
+    let trusted = u16::from_be_bytes([rdata[0], rdata[1]]);
+    let other = trusted ^ 1;
+    let label = |word: &str, tag: u16| format!("root-key-sentinel-{word}-ta-{tag:05}");
+    for (name, is_withheld) in [
+        (label("is", trusted), false),
+        (label("is", other), true),
+        (label("not", trusted), true),
+        (label("not", other), false),
+    ] {
+        for (qtype, class) in
+            [(Type::A, C0), (Type::A, C2), (Type::AAAA, C0), (Type::AAAA, C2), (Type::A, C3), (Type::TXT, C2)]
+        {
+            let mut world = world(&zones, validating(&zones));
+            let name = [&[name.len() as u8], name.as_bytes(), b"\x04wild", zones.apex()].concat();
+            let (answer, ..) =
+                resolve(&mut world, &ClientQuery { name, qtype, ..classed(&zones, "x", class) });
+            let is_asked = qtype != Type::TXT && class != C3;
+            let expected = if is_withheld && is_asked { Rcode::SERVFAIL } else { Rcode::NOERROR };
+            assert_eq!(answer.rcode(), expected, "{qtype} {class:?} of {is_withheld}");
+            let has_addresses = qtype != Type::TXT && expected == Rcode::NOERROR;
+            assert_eq!(answer.records(Section::Answer).is_empty(), !has_addresses, "{qtype} {class:?}");
+        }
+    }
+}
+
+// RFC 9824 sections 3.1 and 5: with DO the proof stands beside NOERROR, without DO the response code is restored.
+#[test]
+fn a_compact_denial_of_a_name_ends_a_resolution_with_one_lookup() {
+    let zones = Rc::new(Zones::new(&Store::new(5), Kind::Compact, &none()));
+    for (class, rcode) in [(C0, Rcode::NXDOMAIN), (C1, Rcode::NXDOMAIN), (C2, Rcode::NOERROR)] {
+        let mut world = World::with_cache(validating(&zones), 1 << 20);
+        world.engine.set_unix_time(world.now, Span::from_secs(u64::from(zones.now())));
+        let answering = Rc::clone(&zones);
+        world.set_upstreams(move |asked, _| reply(&answering, asked));
+        for id in 0..2 {
+            let (answer, ..) = resolve(&mut world, &classed(&zones, "nothing", class).id(id));
+            let ad = class != C0;
+            assert_eq!((answer.rcode(), answer.flags().contains(Flags::AD)), (rcode, ad));
+            assert!(answer.addresses().is_empty());
+        }
+        assert!(world.asked.iter().all(|asked| asked.qtype() != Type::A));
+        assert_eq!(world.asked.iter().filter(|asked| asked.qtype() == Type::AAAA).count(), 1);
+        // A name with other types is synthesized as ever.
+        let (answer, ..) = resolve(&mut world, &classed(&zones, "four", class).id(9));
+        assert_eq!(answer.addresses(), [SYNTHESIZED]);
+    }
 }
 
 // RFC 4035 section 3.2.1, RFC 6840 sections 5.8 and 5.9.
@@ -448,4 +506,66 @@ fn anchors_that_change_end_what_is_known_of_zones_and_keep_cached_answers_until_
     world.engine.set_validation(&Arc::new(config(&zones)));
     assert!(world.engine.settings().validation.is_none());
     assert_eq!(resolve(&mut world, &query.clone().id(10)).0.rcode(), Rcode::NOERROR);
+}
+
+// The query went out without DO, so its reply has no signatures.
+#[test]
+fn a_question_in_flight_at_a_reload_that_begins_validation_is_asked_again() {
+    let zones = zones_with(Plant::None);
+    for (label, qtype) in [("four", Type::AAAA), ("both", Type::A)] {
+        let mut before = crate::world::settings();
+        before.dns64.dnssec = Dnssec::Trust;
+        let mut world = world(&zones, before);
+        let answering = Rc::clone(&zones);
+        world.set_upstreams(move |asked, _| {
+            let has_do = asked.message().opt().is_some_and(|opt| opt.dnssec_ok());
+            let mut reply = reply(&answering, asked);
+            if !has_do {
+                reply = super::stripping::stripped(&answering, asked);
+            }
+            reply
+        });
+        let token = world.ask(&ClientQuery { qtype, ..classed(&zones, label, C0) });
+        world.run(Span::from_millis(5));
+        drop(world.engine.configure(validating(&zones)));
+        world.run(Span::from_secs(4));
+        let answer = world.answer_to(token);
+        let has_data = !answer.records(Section::Answer).is_empty();
+        assert_eq!((answer.rcode(), has_data), (Rcode::NOERROR, true), "{label}");
+        assert!(
+            world.engine.servers().all(|server| server.state() == engine::upstream::BreakerState::Closed)
+        );
+    }
+}
+
+/// Longest time in seconds that a query for a new name takes, and the questions about zones upstream, with a query each so many seconds.
+fn asking_each(zones: &Rc<Zones>, pause_secs: u64, queries: u16) -> (Vec<usize>, usize) {
+    let mut world = world(zones, validating(zones));
+    let mut verified_after = vec![];
+    for id in 0..queries {
+        let name = below(zones, &format!("n{id}"));
+        let before = world.asked.len();
+        let token = world.ask(&ClientQuery { name, qtype: Type::A, ..classed(zones, "x", C2).id(id) });
+        // A question takes 10 ms, and one behind another 20 ms.
+        world.run(Span::from_millis(15));
+        verified_after.push(usize::from(world.answers_to(token).is_empty()));
+        world.run(Span::from_secs(pause_secs));
+        assert!(world.answer_to(token).flags().contains(Flags::AD), "{id}");
+        assert!(world.asked.len() - before <= 13);
+    }
+    let is_about_zone = |asked: &&SentQuery| matches!(asked.qtype(), Type::DS | Type::DNSKEY);
+    (verified_after, world.asked.iter().filter(is_about_zone).count())
+}
+
+#[test]
+fn the_keys_of_a_zone_in_use_are_refreshed_before_they_expire() {
+    let zones = zones_with(Plant::None);
+    // Records of the zones live for an hour, so the last tenth is 360 seconds.
+    let (late, questions) = asking_each(&zones, 200, 100);
+    assert_eq!((late[0], late[1..].iter().sum::<usize>()), (1, 0), "{late:?}");
+    // 5.6 hours: 7 times the 5 questions, and those for names without a cut.
+    assert!(questions <= 60, "{questions}");
+    // Who asks less often than that has to wait.
+    let (late, _) = asking_each(&zones, 3_700, 4);
+    assert_eq!(late, [1; 4]);
 }

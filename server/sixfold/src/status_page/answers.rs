@@ -194,6 +194,7 @@ mod tests {
             transport: "udp",
             in_lower_case: false,
             up,
+            strips: false,
             details: None,
             trouble: (!up).then_some(Trouble { since, tries: 12, cause: Cause::Silent }),
             round_trip: None,

@@ -214,7 +214,7 @@ fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row
     let purposes = purposes(config);
     upstreams.sort_by_key(|upstream| (upstream.up, upstream.details.is_none()));
     let row = |upstream: UpstreamStatus| {
-        let state = if upstream.up { "up" } else { "down" };
+        let (state, is_good) = (upstream.word(), upstream.up && !upstream.strips);
         let (round_trip, trouble) =
             (upstream.round_trip_text(), upstream.trouble.map(|trouble| trouble.to_string()));
         let why: Vec<String> = [trouble, upstream.details].into_iter().flatten().collect();
@@ -228,7 +228,7 @@ fn upstream_rows(mut upstreams: Vec<UpstreamStatus>, config: &Config) -> Vec<Row
             upstream.transport.to_owned(),
             purposes.get(&upstream.address).map(|zones| listed(zones)).unwrap_or_default(),
         ];
-        Row { tone: if upstream.up { "" } else { "bad" }, cells }
+        Row { tone: if is_good { "" } else { "bad" }, cells }
     };
     or_none(upstreams.into_iter().map(row).collect())
 }

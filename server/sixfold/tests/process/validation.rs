@@ -1,8 +1,8 @@
 //! Validation (`dns64.dnssec = "validate"`) from a configuration file to the client, with signed zones behind an upstream that passes on
 //! signatures.
 
-use crate::daemon::{Daemon, PREFIX, Setup, success};
-use crate::scrape::Scrape;
+use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
+use crate::scrape::{Scrape, request};
 use kit::message::Query;
 use kit::upstream::{Asked, Replies, Upstream};
 use kit::{Folder, client};
@@ -39,6 +39,23 @@ fn upstream(forged: Vec<u8>) -> Upstream {
         let mut reply = ZONES.with(|zones| zones.reply(&name, asked.rtype));
         if name == forged && asked.rtype == rtype::A {
             forge(&mut reply);
+        }
+        let mut octets = reply.octets(&name, asked.rtype);
+        octets[..2].copy_from_slice(&asked.message[..2]);
+        let question = 12..12 + name.len();
+        octets[question.clone()].copy_from_slice(&asked.message[question]);
+        replies.now(octets);
+    })
+}
+
+/// Upstream that gives the replies of zones on without signatures and proofs.
+fn stripping() -> Upstream {
+    thread_local! { static ZONES: World = zones(); }
+    Upstream::start(move |asked: &Asked<'_>, replies: &mut Replies| {
+        let name = kit::message::name(asked.name);
+        let mut reply = ZONES.with(|zones| zones.reply(&name, asked.rtype));
+        for section in [&mut reply.answer, &mut reply.authority] {
+            section.retain(|record| !matches!(record.rtype, rtype::RRSIG | rtype::NSEC | rtype::NSEC3));
         }
         let mut octets = reply.octets(&name, asked.rtype);
         octets[..2].copy_from_slice(&asked.message[..2]);
@@ -157,6 +174,28 @@ fn a_negative_anchor_and_ctl_explain_agree_that_a_zone_is_not_validated() {
     assert_eq!(answer.addresses, HashSet::from([embedded(4)]));
     let told = success(&server.ctl(&["explain", &text(&name)]));
     assert!(told.contains(&embedded(4).to_string()), "{told}");
+}
+
+// RFC 8914 section 4.11: RRSIGs Missing.
+#[test]
+fn if_all_forwarders_strip_signatures_everybody_is_told_and_the_server_is_not_ready() {
+    let zones = zones();
+    let (upstream, folder) = (stripping(), Folder::for_everybody());
+    let server = server(&zones, &upstream, &folder, &[]);
+    assert_eq!(success(&server.ctl(&["health"])), "serving\n");
+    let answer = ask(&server, &zones.question(FOUR_AAAA), true);
+    assert_eq!((answer.rcode, answer.addresses.len(), answer.ede), (Rcode::SERVFAIL, 0, Some(10)));
+    let told = success(&server.ctl(&["upstreams"]));
+    assert!(told.contains(" strips, ") && told.contains("because it strips signatures"), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&success(&server.ctl(&["upstreams", "--json"]))).unwrap();
+    assert_eq!(json["state"], "strips", "{json}");
+    let health = server.ctl(&["health"]);
+    assert_eq!(health.status.code(), Some(1), "{health:?}");
+    let ready = request(server.metrics, "GET", "/readyz");
+    assert!(ready.status == 503 && ready.body.contains("signatures"), "{}", ready.body);
+    let has_line = || server.process.log().contains("no upstream passes on signatures");
+    wait_until("the log says so", has_line);
 }
 
 /// Key tags of the anchors of zones.
