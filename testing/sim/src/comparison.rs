@@ -190,7 +190,7 @@ pub(crate) fn is_verified(
     // A verdict may be so old that the address counts as untried.
     let ttl = match () {
         () if has_dead => (DEAD_TTL, DEAD_TTL),
-        () if real.iter().any(|address| is_untried(address)) => (UNTRIED_TTL, UNTRIED_TTL),
+        () if real.iter().any(is_untried) => (UNTRIED_TTL, UNTRIED_TTL),
         () if real.iter().any(|address| case.is_dead(address)) => (UNTRIED_TTL, DEAD_TTL),
         () => (UNTRIED_TTL, u32::MAX),
     };
