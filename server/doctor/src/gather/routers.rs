@@ -5,17 +5,14 @@ use crate::facts::{Announced, Looked, Router};
 use crate::limits::{OTHERS_TIME, READS, ROUTERS, ROUTERS_TIME};
 use gateways::pref64_option::announced;
 use kernel::router_options::RouterOptions;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use kernel::router_solicitation;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-
-/// Types of messages (RFC 4861 sections 4.1 and 4.2), and octets before the options.
-const SOLICITATION: u8 = 133;
+/// Type of an advertisement (RFC 4861 section 4.2), and octets before its options.
 const ADVERTISEMENT: u8 = 134;
 const HEADER: usize = 16;
 
@@ -50,15 +47,10 @@ pub fn look(index: u32, name: &str) -> Looked<Vec<Heard>> {
 
 /// Asks, and waits for the advertisements.
 fn ask(index: u32, name: &str) -> io::Result<Vec<Heard>> {
-    let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
+    let socket = router_solicitation::open()?;
     socket.bind_device(Some(name.as_bytes()))?;
-    // A receiver drops what may have crossed a router (RFC 4861 section 6.1.1).
-    socket.set_multicast_hops_v6(255)?;
-    socket.set_multicast_if_v6(index)?;
-    let to = SockAddr::from(SocketAddrV6::new(ALL_ROUTERS, 0, 0, index));
-    // The kernel fills in the checksum. Without an option with our Ethernet address, routers answer to all.
     let begin = Instant::now();
-    socket.send_to(&[SOLICITATION, 0, 0, 0, 0, 0, 0, 0], &to)?;
+    router_solicitation::send(&socket, index)?;
     // `std` has no type for raw sockets. That of UDP serves: it receives with recvfrom(2), which is the same for all.
     let socket = UdpSocket::from(OwnedFd::from(socket));
     let (mut routers, mut end) = (Vec::<Heard>::new(), begin + ROUTERS_TIME);
@@ -218,7 +210,7 @@ mod tests {
         // RFC 9463 section 6.1: priority 1, 1,800 s, the name "dns", one address, alpn=dot.
         let option =
             b"\x90\x06\0\x01\0\0\x07\x08\0\x05\x03dns\0\0\x10\x20\x01\x0d\xb8\0\x0c\0\0\0\0\0\0\0\0\0\x01\
-                       \0\x08\0\x01\0\x04\x03dot\0";
+                       \0\x08\0\x01\0\x04\x03dot\0\0\0\0\0";
         let found = advertisement(router(), &message(&[option, &pref64(0)])).unwrap();
         assert_eq!((found.bindings.len(), found.router.prefixes.len()), (1, 1));
         assert!(found.bindings[0].has_tls && found.bindings[0].port.is_none());

@@ -83,7 +83,7 @@ impl Judged {
                      on port 53"
                     .to_owned(),
         });
-        self.blamed.extend(strange);
+        self.blamed.extend(strange.into_iter().chain(own));
     }
 }
 

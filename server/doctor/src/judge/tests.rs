@@ -561,6 +561,7 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             Code::ServerPrefix,
             "another server than that on this host answers",
             only(|facts| {
+                paths(facts).push(dead_path(other_prefix()));
                 facts.server = Looked::Seen(vec![ServerPrefix { prefix: other_prefix(), is_down: false }]);
             }),
         ),
