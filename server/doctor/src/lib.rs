@@ -14,11 +14,6 @@ mod judge;
 mod limits;
 pub mod report;
 
-/// Readers of what others send: of octets, without sockets.
-pub mod read {
-    pub use crate::gather::{Binding, Heard, advertisement, of_reply, offer_in};
-}
-
 pub use facts::Facts;
 pub use finding::{Code, Finding, Severity};
 pub use gather::{Plan, gather};

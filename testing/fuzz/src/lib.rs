@@ -16,7 +16,6 @@ pub mod cache;
 pub mod config;
 pub mod cookie;
 pub mod dnssec;
-pub mod doctor;
 pub mod doh;
 pub mod doq;
 pub mod edns;
@@ -80,10 +79,10 @@ impl Target {
 }
 
 /// The sum of all shares.
-pub const SHARES: u64 = 81;
+pub const SHARES: u64 = 80;
 
-/// All targets. The sum of `kept` is at most 235.
-pub const TARGETS: [Target; 22] = [
+/// All targets. The sum of `kept` is at most 231.
+pub const TARGETS: [Target; 21] = [
     Target {
         name: "message",
         run: message::run,
@@ -270,15 +269,6 @@ pub const TARGETS: [Target; 22] = [
         seeds: mappings::seeds,
         words: &[],
         longest_octets: 512,
-        share: 1,
-        kept: 4,
-    },
-    Target {
-        name: "doctor",
-        run: doctor::run,
-        seeds: doctor::seeds,
-        words: &[],
-        longest_octets: 1024,
         share: 1,
         kept: 4,
     },

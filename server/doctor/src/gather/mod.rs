@@ -11,16 +11,13 @@ mod question;
 mod resolver;
 mod routers;
 
-pub use dhcp::offer_in;
-pub use encrypted::{Binding, of_reply};
-pub use routers::{Heard, advertisement};
-
 use crate::facts::{Clock, Facts, Host, Looked, Offer, Path, Router, ServerPrefix};
 use crate::limits::{PREFIXES, RESOLVERS};
 use host::{Kernel, Link};
 use path::Way;
 use pref64::{Pref64, is_global};
 use resolver::{Found, Questions};
+use routers::Heard;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::thread::scope;
