@@ -194,9 +194,10 @@ fn encrypted<'f>(offered: impl Iterator<Item = &'f Encrypted>, who: &str) -> Vec
     offered.filter_map(finding).collect()
 }
 
-/// Encrypted resolvers that routers announce, but for those that resolvers offer themselves with the same fault.
+/// Encrypted resolvers that routers announce, but for those that resolvers offer themselves with a fault of the same kind. The words may
+/// differ: days since the end of a certificate become one more between two looks at it.
 fn announced(facts: &Facts) -> Vec<Finding> {
-    let of = |one: &Encrypted| (one.address, one.transport, one.failure.is_some(), one.certificate.clone());
+    let of = |one: &Encrypted| (one.address, one.transport, one.failure.is_some(), one.certificate.is_some());
     let is_offered = |one: &Encrypted| {
         let mut own = facts.resolvers.iter().flat_map(|resolver| &resolver.encrypted);
         own.any(|known| of(known) == of(one))

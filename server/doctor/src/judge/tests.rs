@@ -414,6 +414,7 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             "the certificate was not renewed",
             only(|facts| {
                 facts.resolvers[0].encrypted = over_tls(None, Some("the certificate ended 3 days ago"));
+                routers(facts)[0].encrypted = over_tls(None, Some("the certificate ended 4 days ago"));
             }),
         ),
         (
