@@ -91,6 +91,8 @@ pub struct Router {
     pub prefixes: Vec<Announced>,
     /// Number of its PREF64 options that receivers must ignore.
     pub malformed: usize,
+    /// Encrypted resolvers of its DNR options (RFC 9463 section 6.1).
+    pub encrypted: Vec<Encrypted>,
 }
 
 /// A prefix that a router announces.
@@ -131,7 +133,7 @@ pub struct Resolver {
     pub udp: Answer,
     /// The same over TCP.
     pub tcp: Answer,
-    /// Its encrypted transports, as it offers them (RFC 9461, RFC 9462).
+    /// Its encrypted transports, as it offers them itself (RFC 9461, RFC 9462).
     pub encrypted: Vec<Encrypted>,
     /// Addresses in the answer to the A question for `ipv4only.arpa`. None: no answer, or a failure.
     pub ipv4only: Option<Vec<Ipv4Addr>>,
@@ -197,6 +199,8 @@ pub struct Encrypted {
     pub address: SocketAddr,
     /// The reason why no answer came over it. None: one came.
     pub failure: Option<String>,
+    /// A fault of its certificate, which a client that authenticates the server refuses. None: there is none, or no certificate came.
+    pub certificate: Option<String>,
 }
 
 /// The answer to a PTR question.

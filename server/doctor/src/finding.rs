@@ -98,6 +98,8 @@ codes! {
     ResolverTcp = "resolver_without_tcp", Warning;
     /// An encrypted transport that a resolver offers does not work.
     ResolverEncrypted = "encrypted_transport_broken", Warning;
+    /// The certificate of an encrypted transport has ended, has not begun, or is for other names.
+    ResolverCertificate = "certificate_wrong", Warning;
     /// A resolver answers falsely for `ipv4only.arpa`.
     Ipv4OnlyArpa = "ipv4only_arpa_false", Error;
     /// A resolver says that it does DNS64, and does not.

@@ -23,8 +23,8 @@ pub const TRIES: usize = 2;
 /// Time for which routers are waited for. They wait up to 3.5 s after the advertisement before (RFC 4861 section 6.2.6).
 pub const ROUTERS_TIME: Duration = Duration::from_secs(4);
 
-/// Time for which DHCP servers are waited for. One may look first if the address that it offers is free: a second or two.
-pub const OFFERS_TIME: Duration = Duration::from_secs(4);
+/// Time for which DHCP servers are waited for. One may look first if the address that it offers is free: dnsmasq for three seconds.
+pub const OFFERS_TIME: Duration = Duration::from_secs(6);
 
 /// Time for which more routers or servers are waited for after the first.
 pub const OTHERS_TIME: Duration = Duration::from_secs(1);

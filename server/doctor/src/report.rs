@@ -1,7 +1,7 @@
 //! Facts and findings as lines for people, and as one JSON object for scripts.
 
 use crate::facts::{
-    Answer, Facts, Looked, Offer, Passage, Path, Resolver, Router, ServerPrefix, Wait, shown,
+    Answer, Encrypted, Facts, Looked, Offer, Passage, Path, Resolver, Router, ServerPrefix, Wait, shown,
 };
 use crate::finding::Finding;
 use serde_json::{Value, json};
@@ -68,6 +68,7 @@ fn router(router: &Router) -> Value {
         "mtu": router.mtu,
         "resolvers": strings(&router.resolvers),
         "prefixes": prefixes.collect::<Vec<_>>(),
+        "encrypted": router.encrypted.iter().map(encrypted).collect::<Vec<_>>(),
     })
 }
 
@@ -85,17 +86,22 @@ fn offer(offer: &Offer) -> Value {
 }
 
 fn resolver(resolver: &Resolver) -> Value {
-    let encrypted = resolver.encrypted.iter();
-    let encrypted = encrypted.map(|one| {
-        json!({ "transport": one.transport, "address": one.address.to_string(), "failure": one.failure })
-    });
     json!({
         "address": resolver.address.to_string(),
         "udp": resolver.udp.is_success(),
         "tcp": resolver.tcp.is_success(),
-        "encrypted": encrypted.collect::<Vec<_>>(),
+        "encrypted": resolver.encrypted.iter().map(encrypted).collect::<Vec<_>>(),
         "prefixes": strings(&resolver.prefixes),
         "says_dns64": resolver.says_dns64,
+    })
+}
+
+fn encrypted(one: &Encrypted) -> Value {
+    json!({
+        "transport": one.transport,
+        "address": one.address.to_string(),
+        "failure": one.failure,
+        "certificate_fault": one.certificate,
     })
 }
 
@@ -183,7 +189,12 @@ fn seen(facts: &Facts) -> Vec<String> {
 fn router_line(router: &Router) -> String {
     let prefixes: Vec<String> =
         router.prefixes.iter().map(|one| format!("{} for {} s", one.prefix, one.lifetime_secs)).collect();
-    format!("router {}: PREF64 {}; RDNSS {}", router.address, words(&prefixes), words(&router.resolvers))
+    let (prefixes, resolvers) = (words(&prefixes), words(&router.resolvers));
+    format!(
+        "router {}: PREF64 {prefixes}; RDNSS {resolvers}{}",
+        router.address,
+        transports(&router.encrypted)
+    )
 }
 
 fn offer_line(offer: &Offer) -> String {
@@ -197,18 +208,24 @@ fn offer_line(offer: &Offer) -> String {
 
 fn resolver_line(resolver: &Resolver) -> String {
     let works = |answer: Answer| if answer.is_success() { "answers" } else { "does not answer" };
-    let mut line = format!(
-        "resolver {}: UDP {}; TCP {}; prefix {}",
+    format!(
+        "resolver {}: UDP {}; TCP {}; prefix {}{}",
         shown(resolver.address),
         works(resolver.udp),
         works(resolver.tcp),
-        words(&resolver.prefixes)
-    );
-    for one in &resolver.encrypted {
-        let works = if one.failure.is_none() { "answers" } else { "does not answer" };
-        line += &format!("; {} {works}", one.transport);
-    }
-    line
+        words(&resolver.prefixes),
+        transports(&resolver.encrypted)
+    )
+}
+
+/// The end of a line: what became of encrypted transports.
+fn transports(encrypted: &[Encrypted]) -> String {
+    let word = |one: &Encrypted| match (&one.failure, &one.certificate) {
+        (Some(_), _) => "does not answer",
+        (None, Some(_)) => "answers with a wrong certificate",
+        (None, None) => "answers",
+    };
+    encrypted.iter().map(|one| format!("; {} {}", one.transport, word(one))).collect()
 }
 
 fn path_line(path: &Path) -> String {

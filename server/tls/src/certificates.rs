@@ -46,7 +46,7 @@ impl Certificates {
 
     /// The time after which clients refuse the server's certificate. None if it cannot be read.
     pub fn expires(&self) -> Option<SystemTime> {
-        validity::not_after(self.current().cert.first()?)
+        validity::validity(self.current().cert.first()?).map(|(_, end)| end)
     }
 
     /// True if the server's certificate is for this name.

@@ -17,6 +17,7 @@ mod validity;
 pub use certificates::Error;
 pub use handshake_failure::HandshakeFailure;
 pub use server::ServerTls;
+pub use validity::validity;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The end of a certificate's validity (RFC 5280 section 4.1.2.5), which rustls does not show.
+//! The validity of a certificate (RFC 5280 section 4.1.2.5), which rustls does not show.
 //!
 //! Only the way to this field is read: a library for whole certificates is a sixth of the time that the server takes to compile.
 
@@ -11,8 +11,8 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// The time `notAfter` of an X.509 certificate in DER. None if the octets are no certificate, or the time is none.
-pub fn not_after(certificate: &[u8]) -> Option<SystemTime> {
+/// The times `notBefore` and `notAfter` of an X.509 certificate in DER. None if the octets are no certificate, or a time is none.
+pub fn validity(certificate: &[u8]) -> Option<(SystemTime, SystemTime)> {
     let mut octets = certificate;
     let mut signed = expect(&mut octets, SEQUENCE)?;
     let mut fields = expect(&mut signed, SEQUENCE)?;
@@ -23,9 +23,12 @@ pub fn not_after(certificate: &[u8]) -> Option<SystemTime> {
     let _signature = expect(&mut fields, SEQUENCE)?;
     let _issuer = expect(&mut fields, SEQUENCE)?;
     let mut validity = expect(&mut fields, SEQUENCE)?;
-    element(&mut validity)?;
-    let (tag, time) = element(&mut validity)?;
-    let time = str::from_utf8(time).ok().filter(|time| time.is_ascii())?;
+    Some((time(element(&mut validity)?)?, time(element(&mut validity)?)?))
+}
+
+/// Reads a time in one of the two forms.
+fn time((tag, octets): (u8, &[u8])) -> Option<SystemTime> {
+    let time = str::from_utf8(octets).ok().filter(|time| time.is_ascii())?;
     let time = match (tag, time.len()) {
         // Two digits of the year, from 1950 to 2049.
         (UTC_TIME, 13) if time < "5" => format!("20{time}"),
@@ -66,36 +69,41 @@ mod tests {
     use super::*;
     use std::time::{Duration, UNIX_EPOCH};
 
+    /// 1998-01-01T00:00:00Z: `date -u -d 1998-01-01 +%s`.
+    fn begin() -> SystemTime {
+        UNIX_EPOCH + Duration::from_secs(883_612_800)
+    }
+
     /// A certificate of this end, made by rcgen. The years after 2049 are written with four digits.
     fn certificate(end: SystemTime) -> Vec<u8> {
         let key = rcgen::KeyPair::generate().unwrap();
         let mut params = rcgen::CertificateParams::new(["dns.example".to_owned()]).unwrap();
-        params.not_after = end.into();
+        (params.not_before, params.not_after) = (begin().into(), end.into());
         params.self_signed(&key).unwrap().der().to_vec()
     }
 
     #[test]
-    fn the_end_is_read_in_both_forms_of_time() {
+    fn both_times_are_read_in_both_forms() {
         // `date -u -d 2031-02-28T23:59:58Z +%s`, and of 1999, 2049 and 2051.
         for seconds in [1_930_089_598, 920_246_398, 2_498_169_598, 2_561_241_598] {
             let end = UNIX_EPOCH + Duration::from_secs(seconds);
-            assert_eq!(not_after(&certificate(end)), Some(end), "{seconds}");
+            assert_eq!(validity(&certificate(end)), Some((begin(), end)), "{seconds}");
         }
     }
 
     #[test]
-    fn what_is_cut_or_broken_has_no_end_and_does_no_harm() {
+    fn what_is_cut_or_broken_has_no_times_and_does_no_harm() {
         let whole = certificate(UNIX_EPOCH + Duration::from_secs(1_930_089_598));
         let after = whole.windows(2).position(|pair| pair == [UTC_TIME, 13]).unwrap() + 30;
         for octets in 0..after {
-            assert_eq!(not_after(&whole[..octets]), None, "{octets}");
+            assert_eq!(validity(&whole[..octets]), None, "{octets}");
         }
         for at in 0..whole.len() {
             for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = whole.clone();
                 broken[at] = octet;
                 // It may be readable still; it must not panic.
-                let _ = not_after(&broken);
+                let _ = validity(&broken);
             }
         }
     }

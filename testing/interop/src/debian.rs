@@ -15,8 +15,9 @@ const PACKAGES: &str = "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-reso
                          kea-dhcp4-server,dnsmasq-base,nftables,unbound,bind9,knot-resolver";
 
 /// Users of the programs that drop their privileges; the packages are unpacked, not installed.
-const USERS: &str = "root:x:0:0::/:/bin/sh\nsystemd-resolve:x:992:992::/:/usr/sbin/nologin\n";
-const GROUPS: &str = "root:x:0:\nsystemd-resolve:x:992:\n";
+const USERS: &str = "root:x:0:0::/:/bin/sh\nsystemd-resolve:x:992:992::/:/usr/sbin/nologin\n\
+                     systemd-network:x:998:998::/:/usr/sbin/nologin\n";
+const GROUPS: &str = "root:x:0:\nsystemd-resolve:x:992:\nsystemd-network:x:998:\n";
 
 /// Shell command that prints the mirrors of the distribution that apt uses here.
 const MIRRORS: &str =
@@ -25,12 +26,13 @@ const MIRRORS: &str =
 /// Time for the download and the unpacking, in seconds. It takes 15 s on a busy machine with a mirror near by.
 const UNPACK_SECS: u64 = 300;
 
-/// Shell script that gives the root in `$0` the devices of this machine, a /run of its own with a copy of `run` in the folder `$1`,
-/// if there is one, and that folder as /mnt, and runs the rest in it. The mounts belong to the mount namespace of the caller, and
-/// end with it.
-const ENTER: &str = "mount --bind /proc \"$0/proc\" && mount --bind /dev \"$0/dev\" && mount -t tmpfs tmpfs \"$0/run\" && \
-                     mount --bind \"$1\" \"$0/mnt\" && if [ -d \"$1/run\" ]; then cp -r \"$1/run/.\" \"$0/run\"; fi && \
-                     shift && exec chroot \"$0\" \"$@\"";
+/// Shell script that gives the root in `$0` the devices of this machine, a read-only /sys, by which systemd-networkd sees that there is
+/// no udev, a /run of its own with a copy of `run` in the folder `$1`, if there is one, and that folder as /mnt, and runs the rest in it.
+/// The mounts belong to the mount namespace of the caller, and end with it.
+const ENTER: &str = "mount --bind /proc \"$0/proc\" && mount --bind /dev \"$0/dev\" && \
+                     mount -t sysfs -o ro sysfs \"$0/sys\" && \
+                     mount -t tmpfs tmpfs \"$0/run\" && mount --bind \"$1\" \"$0/mnt\" && \
+                     if [ -d \"$1/run\" ]; then cp -r \"$1/run/.\" \"$0/run\"; fi && shift && exec chroot \"$0\" \"$@\"";
 
 /// Unpacked packages of Debian 13.
 pub struct Debian13 {
@@ -133,9 +135,9 @@ pub fn debian_mirror() -> Option<String> {
     run(&["sh", "-c", MIRRORS]).stdout.lines().next().map(str::to_owned)
 }
 
-/// True if the root has been unpacked with the present list of packages.
+/// True if the root has been unpacked with the present lists of packages and users.
 fn is_complete(root: &Path) -> bool {
-    std::fs::read_to_string(root.join("complete")).is_ok_and(|packages| packages == PACKAGES)
+    std::fs::read_to_string(root.join("complete")).is_ok_and(|lists| lists == format!("{PACKAGES}\n{USERS}"))
 }
 
 fn unpack_into(root: &Path) -> Result<(), String> {
@@ -152,7 +154,8 @@ fn unpack_into(root: &Path) -> Result<(), String> {
     for folder in ["proc", "dev", "run", "mnt", "tmp"] {
         std::fs::create_dir_all(root.join(folder)).map_err(|error| error.to_string())?;
     }
-    for (file, content) in [("etc/passwd", USERS), ("etc/group", GROUPS), ("complete", PACKAGES)] {
+    let lists = format!("{PACKAGES}\n{USERS}");
+    for (file, content) in [("etc/passwd", USERS), ("etc/group", GROUPS), ("complete", &lists)] {
         std::fs::write(root.join(file), content).map_err(|error| error.to_string())?;
     }
     Ok(())

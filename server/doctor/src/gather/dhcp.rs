@@ -60,7 +60,7 @@ fn ask(name: &str, ethernet: [u8; 6]) -> io::Result<Vec<Offer>> {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => continue,
             Err(error) => return Err(error),
         };
-        if let Some(offer) = payload(&buffer[..length]).and_then(|message| offer(message, transaction)) {
+        if let Some(offer) = offer_in(&buffer[..length], transaction) {
             offers.retain(|known| known.server != offer.server);
             offers.push(offer);
             end = end.min(Instant::now() + OTHERS_TIME);
@@ -95,6 +95,11 @@ fn discover(transaction: [u8; 4], ethernet: [u8; 6]) -> Vec<u8> {
     message.push(END);
     message.resize(SHORTEST, 0);
     message
+}
+
+/// The offer in an IPv4 packet, if it is one of this transaction.
+pub fn offer_in(packet: &[u8], transaction: [u8; 4]) -> Option<Offer> {
+    offer(payload(packet)?, transaction)
 }
 
 /// The datagram in an IPv4 packet, if it is one for DHCP clients.

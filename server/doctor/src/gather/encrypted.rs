@@ -1,17 +1,20 @@
-//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462): DNS over TLS with a question, DNS over HTTPS as far as
-//! the handshake. Certificates are not judged: which ones a client believes is the client's matter.
+//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462), or that routers announce (RFC 9463): DNS over TLS
+//! with a question, DNS over HTTPS as far as the handshake. Of certificates the time and the names are judged; which authority a client
+//! believes is the client's matter.
 
 use super::question::{Bits, Question};
 use crate::facts::Encrypted;
 use crate::limits::ENCRYPTED;
 use gateways::told::IPV4ONLY_ARPA;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::verify_server_name;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme, StreamOwned};
 use std::io;
-use std::net::{Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use wire::{Message, Section, Type};
 
 // Parameters of service bindings (RFC 9460 section 14.3.2).
@@ -23,66 +26,157 @@ const IPV6_HINT: u16 = 6;
 const DOT: &[u8] = b"dot";
 const HTTP: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// An offer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Binding {
-    has_tls: bool,
-    has_https: bool,
-    port: Option<u16>,
-    address: Option<Ipv6Addr>,
+const SECS_PER_DAY: u64 = 86_400;
+
+/// An offer of encrypted transports.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Binding {
+    /// Name for the certificate, in wire form.
+    pub name: Vec<u8>,
+    /// Addresses. None: those of whoever offers it.
+    pub addresses: Vec<Ipv6Addr>,
+    /// Port, if it is not that of the transport.
+    pub port: Option<u16>,
+    /// True if it has DNS over TLS.
+    pub has_tls: bool,
+    /// True if it has DNS over HTTPS, over TCP.
+    pub has_https: bool,
 }
 
-/// Tries what a reply offers, at the addresses of the bindings or else at that of the resolver.
-pub fn of_bindings(reply: &[u8], resolver: SocketAddr, timeout: Duration) -> Vec<Encrypted> {
+impl Binding {
+    /// Reads the RDATA of a record of type SVCB. None: it is malformed, or an alias.
+    pub fn of_record(rdata: &[u8]) -> Option<Binding> {
+        let (priority, rest) = rdata.split_first_chunk::<2>()?;
+        let (name, parameters) = rest.split_at_checked(wire::name_len(rest)?)?;
+        let binding = Binding { name: name.to_vec(), ..Binding::default() }.with(parameters)?;
+        (*priority != [0, 0]).then_some(binding)
+    }
+
+    /// Reads a DNR option of a router advertisement, behind its type and length (RFC 9463 section 6.1). None: it is malformed, names no
+    /// address, or has ended.
+    pub fn of_option(option: &[u8]) -> Option<Binding> {
+        let (priority, rest) = option.split_first_chunk::<2>()?;
+        let (lifetime, rest) = rest.split_first_chunk::<4>()?;
+        let (name, rest) = counted(rest)?;
+        let (addresses, rest) = counted(rest)?;
+        let (parameters, _padding) = counted(rest)?;
+        let addresses = addresses.as_chunks::<16>().0.iter().map(|octets| Ipv6Addr::from(*octets)).collect();
+        let binding = Binding { name: name.to_vec(), addresses, ..Binding::default() }.with(parameters)?;
+        let is_whole = wire::name_len(&binding.name) == Some(binding.name.len());
+        let is_valid = *priority != [0, 0] && *lifetime != [0; 4];
+        (is_whole && is_valid && !binding.addresses.is_empty()).then_some(binding)
+    }
+
+    /// Adds parameters (RFC 9460 section 2.2).
+    fn with(mut self, mut rest: &[u8]) -> Option<Binding> {
+        while !rest.is_empty() {
+            let (key, after) = rest.split_first_chunk::<2>()?;
+            let (value, next) = counted(after)?;
+            match u16::from_be_bytes(*key) {
+                ALPN => self.add_protocols(value)?,
+                PORT => self.port = Some(u16::from_be_bytes(*value.first_chunk()?)),
+                IPV6_HINT => self.addresses.push(Ipv6Addr::from(*value.first_chunk::<16>()?)),
+                _ => {}
+            }
+            rest = next;
+        }
+        Some(self)
+    }
+
+    fn add_protocols(&mut self, mut protocols: &[u8]) -> Option<()> {
+        while let Some((length, after)) = protocols.split_first() {
+            let (protocol, others) = after.split_at_checked(usize::from(*length))?;
+            self.has_tls |= protocol == DOT;
+            self.has_https |= HTTP.contains(&protocol);
+            protocols = others;
+        }
+        Some(())
+    }
+
+    /// The name as text, if it is one of a host.
+    fn server_name(&self) -> Option<ServerName<'static>> {
+        let (mut text, mut rest) = (String::new(), &self.name[..]);
+        while let Some((length, after)) = rest.split_first()
+            && *length > 0
+        {
+            let (label, others) = after.split_at_checked(usize::from(*length))?;
+            let dot = if text.is_empty() { "" } else { "." };
+            text = text + dot + str::from_utf8(label).ok()?;
+            rest = others;
+        }
+        ServerName::try_from(text).ok()
+    }
+}
+
+/// Takes octets behind their number in two octets.
+fn counted(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, after) = octets.split_first_chunk::<2>()?;
+    after.split_at_checked(usize::from(u16::from_be_bytes(*length)))
+}
+
+/// The offers of a reply.
+pub fn of_reply(reply: &[u8]) -> Vec<Binding> {
     let Ok(message) = Message::parse(reply) else { return Vec::new() };
     let records = message.records(Section::Answer).filter(|record| record.rtype == Type::SVCB);
+    records.filter_map(|record| Binding::of_record(record.rdata())).collect()
+}
+
+/// Tries offers. `own`: address of a resolver that offers them itself, whose certificate may have that instead of the name (RFC 9462
+/// section 4.2). `scope`: number of the interface for link-local addresses.
+pub fn attempt_all(
+    bindings: &[Binding],
+    own: Option<IpAddr>,
+    scope: u32,
+    timeout: Duration,
+) -> Vec<Encrypted> {
     let mut tried: Vec<Encrypted> = Vec::new();
-    for binding in records.filter_map(|record| binding(record.rdata())) {
-        let ip = binding.address.map_or(resolver.ip(), Into::into);
+    for binding in bindings {
+        let given = binding.addresses.first().copied().map(IpAddr::from);
+        let Some(ip) = given.or(own) else { continue };
         for (is_offered, transport, port) in
             [(binding.has_tls, "TLS", 853), (binding.has_https, "HTTPS", 443)]
         {
-            let address = SocketAddr::new(ip, binding.port.unwrap_or(port));
+            let address = with_scope(ip, binding.port.unwrap_or(port), scope);
             let is_new = !tried.iter().any(|one| one.address == address && one.transport == transport);
             if is_offered && is_new && tried.len() < ENCRYPTED {
-                let failure = attempt(transport, address, timeout).err();
-                tried.push(Encrypted { transport, address, failure: failure.map(|error| why(&error)) });
+                tried.push(attempt(transport, address, binding.server_name(), own, timeout));
             }
         }
     }
     tried
 }
 
-/// Reads the RDATA of a binding. None: it is malformed, or an alias.
-fn binding(rdata: &[u8]) -> Option<Binding> {
-    let (priority, rest) = rdata.split_first_chunk::<2>()?;
-    let mut rest = rest.get(wire::name_len(rest)?..)?;
-    let mut found = Binding { has_tls: false, has_https: false, port: None, address: None };
-    while !rest.is_empty() {
-        let (key, after) = rest.split_first_chunk::<2>()?;
-        let (length, after) = after.split_first_chunk::<2>()?;
-        let (value, next) = after.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
-        match u16::from_be_bytes(*key) {
-            ALPN => {
-                let mut protocols = value;
-                while let Some((length, after)) = protocols.split_first() {
-                    let (protocol, others) = after.split_at_checked(usize::from(*length))?;
-                    found.has_tls |= protocol == DOT;
-                    found.has_https |= HTTP.contains(&protocol);
-                    protocols = others;
-                }
-            }
-            PORT => found.port = Some(u16::from_be_bytes(*value.first_chunk()?)),
-            IPV6_HINT => found.address = Some(Ipv6Addr::from(*value.first_chunk::<16>()?)),
-            _ => {}
-        }
-        rest = next;
+fn with_scope(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
+    match ip {
+        IpAddr::V6(v6) if v6.is_unicast_link_local() => SocketAddrV6::new(v6, port, 0, scope).into(),
+        _ => SocketAddr::new(ip, port),
     }
-    (*priority != [0, 0]).then_some(found)
 }
 
 /// Tries one transport.
-fn attempt(transport: &str, address: SocketAddr, timeout: Duration) -> io::Result<()> {
+fn attempt(
+    transport: &'static str,
+    address: SocketAddr,
+    name: Option<ServerName<'static>>,
+    own: Option<IpAddr>,
+    timeout: Duration,
+) -> Encrypted {
+    let (failure, certificate) = match handshake(transport, address, name.as_ref(), timeout) {
+        Ok(certificate) => {
+            (None, certificate.and_then(|one| fault(&one, name.as_ref(), own, SystemTime::now())))
+        }
+        Err(error) => (Some(why(&error)), None),
+    };
+    Encrypted { transport, address, failure, certificate }
+}
+
+/// Connects, asks over TLS, and gives the certificate of the server.
+fn handshake(
+    transport: &str,
+    address: SocketAddr,
+    name: Option<&ServerName<'static>>,
+    timeout: Duration,
+) -> io::Result<Option<CertificateDer<'static>>> {
     let is_dot = transport == "TLS";
     let provider = tls::provider();
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
@@ -91,19 +185,21 @@ fn attempt(transport: &str, address: SocketAddr, timeout: Duration) -> io::Resul
     let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols =
         if is_dot { vec![DOT.to_vec()] } else { HTTP.iter().map(|name| name.to_vec()).collect() };
-    let name = ServerName::IpAddress(address.ip().into());
+    // A server with several certificates chooses by the name.
+    let name = name.cloned().unwrap_or_else(|| ServerName::IpAddress(address.ip().into()));
     let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
     let socket = TcpStream::connect_timeout(&address, timeout)?;
     socket.set_read_timeout(Some(timeout))?;
     socket.set_write_timeout(Some(timeout))?;
     let mut stream = StreamOwned::new(session, socket);
     if is_dot {
-        return Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default()).exchange(&mut stream).map(drop);
+        Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default()).exchange(&mut stream)?;
     }
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
     }
-    Ok(())
+    let certificates = stream.conn.peer_certificates().unwrap_or_default();
+    Ok(certificates.first().map(|certificate| certificate.clone().into_owned()))
 }
 
 fn why(error: &io::Error) -> String {
@@ -113,6 +209,34 @@ fn why(error: &io::Error) -> String {
             "no answer comes: a filter may drop the port".to_owned()
         }
         _ => format!("the connection fails ({error})"),
+    }
+}
+
+/// The fault of a certificate, whoever signed it. `name` and `own`: it must have one of them.
+fn fault(
+    certificate: &CertificateDer<'_>,
+    name: Option<&ServerName<'_>>,
+    own: Option<IpAddr>,
+    now: SystemTime,
+) -> Option<String> {
+    let (begin, end) = tls::validity(certificate)?;
+    let days = |longer: SystemTime, shorter| {
+        longer.duration_since(shorter).unwrap_or_default().as_secs().div_ceil(SECS_PER_DAY)
+    };
+    if now > end {
+        return Some(format!("the certificate ended {} days ago", days(now, end)));
+    }
+    if now < begin {
+        return Some(format!("the certificate begins in {} days", days(begin, now)));
+    }
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    let own = own.map(|address| ServerName::IpAddress(address.into()));
+    let mut wanted = name.into_iter().chain(own.as_ref());
+    match name {
+        Some(name) if wanted.all(|name| verify_server_name(&parsed, name).is_err()) => {
+            Some(format!("the certificate does not have the name {}", name.to_str()))
+        }
+        _ => None,
     }
 }
 
@@ -174,17 +298,77 @@ mod tests {
 
     #[test]
     fn a_binding_is_read_with_its_protocols_port_and_address() {
-        let of = binding(&rdata(b"\x03dot\x02h2", 8853)).unwrap();
-        assert_eq!((of.has_tls, of.has_https, of.port, of.address), (true, true, Some(8853), None));
+        let of = Binding::of_record(&rdata(b"\x03dot\x02h2", 8853)).unwrap();
+        assert_eq!((of.has_tls, of.has_https, of.port, of.addresses.len()), (true, true, Some(8853), 0));
+        assert_eq!(of.server_name().unwrap().to_str(), "dns.example");
         let mut hinted = rdata(b"\x03doq", 853);
         hinted.extend([0, 6, 0, 16]);
         hinted.extend(Ipv6Addr::LOCALHOST.octets());
-        let of = binding(&hinted).unwrap();
-        assert_eq!((of.has_tls, of.has_https, of.address), (false, false, Some(Ipv6Addr::LOCALHOST)));
+        let of = Binding::of_record(&hinted).unwrap();
+        assert_eq!((of.has_tls, of.has_https, &of.addresses[..]), (false, false, &[Ipv6Addr::LOCALHOST][..]));
         for length in 0..hinted.len() - 20 {
-            assert!(length == 15 || length == 23 || binding(&hinted[..length]).is_none(), "{length} octets");
+            let is_whole = length == 15 || length == 23;
+            assert!(is_whole || Binding::of_record(&hinted[..length]).is_none(), "{length} octets");
         }
-        assert_eq!(binding(b"\0\0\x03dns\0"), None, "an alias");
+        assert_eq!(Binding::of_record(b"\0\0\x03dns\0"), None, "an alias");
+    }
+
+    /// By hand from the figure in RFC 9463 section 6.1: priority, lifetime, length and name, length and addresses, length and parameters,
+    /// zeros.
+    const OPTION: &[u8] =
+        b"\0\x01\0\0\x07\x08\0\x0d\x03dns\x07example\0\0\x10\x20\x01\x0d\xb8\0\x0c\0\0\0\0\0\0\0\0\0\x01\
+                            \0\x0e\0\x01\0\x04\x03dot\0\x03\0\x02\x22\x95\0\0\0\0\0\0\0";
+
+    #[test]
+    fn an_option_of_a_router_is_read_up_to_its_padding() {
+        let of = Binding::of_option(OPTION).unwrap();
+        assert_eq!((of.has_tls, of.has_https, of.port), (true, false, Some(8853)));
+        assert_eq!(of.addresses, ["2001:db8:c::1".parse::<Ipv6Addr>().unwrap()]);
+        assert_eq!(of.server_name().unwrap().to_str(), "dns.example");
+        for length in 0..OPTION.len() - 7 {
+            assert_eq!(Binding::of_option(&OPTION[..length]), None, "{length} octets");
+        }
+        let changed = |place: usize, octets: &[u8]| {
+            let mut option = OPTION.to_vec();
+            option[place..][..octets.len()].copy_from_slice(octets);
+            Binding::of_option(&option)
+        };
+        assert_eq!(changed(0, &[0, 0]), None, "without transports");
+        assert_eq!(changed(2, &[0; 4]), None, "a lifetime that has ended");
+        assert_eq!(changed(8, &[2]), None, "a name that is shorter than its length says");
+    }
+
+    /// A certificate of this validity in days from the beginning of 1970, for `dns.example` and 2001:db8:c::1.
+    fn certificate(begin_days: u64, end_days: u64) -> CertificateDer<'static> {
+        let at = |days| SystemTime::UNIX_EPOCH + Duration::from_secs(days * SECS_PER_DAY);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = ["dns.example".to_owned(), "2001:db8:c::1".to_owned()];
+        let mut params = rcgen::CertificateParams::new(names).unwrap();
+        (params.not_before, params.not_after) = (at(begin_days).into(), at(end_days).into());
+        params.self_signed(&key).unwrap().der().clone()
+    }
+
+    #[test]
+    fn a_certificate_is_judged_by_its_time_and_its_names() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(20_000 * SECS_PER_DAY);
+        let names = ["dns.example", "other.example"].map(|name| ServerName::try_from(name).unwrap());
+        let [right, wrong] = names.each_ref().map(Some);
+        let own: Option<IpAddr> = Some("2001:db8:c::1".parse().unwrap());
+        let other: Option<IpAddr> = Some("2001:db8:c::2".parse().unwrap());
+        for (begin, end, name, own, expected) in [
+            (19_999, 20_001, right, None, None),
+            (19_999, 20_001, right, other, None),
+            // RFC 9462 section 4.2: the address of the resolver is what a client looks for.
+            (19_999, 20_001, wrong, own, None),
+            (19_999, 20_001, None, None, None),
+            (19_999, 20_001, wrong, None, Some("the certificate does not have the name other.example")),
+            (19_999, 20_001, wrong, other, Some("the certificate does not have the name other.example")),
+            (19_990, 19_997, right, own, Some("the certificate ended 3 days ago")),
+            (20_002, 20_010, right, own, Some("the certificate begins in 2 days")),
+        ] {
+            assert_eq!(fault(&certificate(begin, end), name, own, now).as_deref(), expected);
+        }
+        assert_eq!(fault(&CertificateDer::from(&b"no certificate"[..]), right, own, now), None);
     }
 
     #[test]
@@ -195,8 +379,8 @@ mod tests {
         {
             let records = [record(QUESTION, 64, 60, &rdata(b"\x03dot", port))];
             let asked = reply(&query(1, "_dns.resolver.arpa", 64), 0x0180, &records);
-            let tried =
-                of_bindings(&asked, SocketAddr::from(([127, 0, 0, 1], 53)), Duration::from_millis(200));
+            let own = Some(IpAddr::from([127, 0, 0, 1]));
+            let tried = attempt_all(&of_reply(&asked), own, 0, Duration::from_millis(200));
             assert_eq!((tried.len(), tried[0].transport, tried[0].address.port()), (1, "TLS", port));
             let failure = tried[0].failure.as_ref().unwrap();
             assert!(failure.starts_with(words), "{failure}");

@@ -17,6 +17,7 @@ use host::{Kernel, Link};
 use path::Way;
 use pref64::{Pref64, is_global};
 use resolver::{Found, Questions};
+use routers::Heard;
 use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 use std::thread::scope;
@@ -62,12 +63,13 @@ pub fn gather(plan: &Plan) -> io::Result<Facts> {
         return Err(io::Error::new(io::ErrorKind::NotFound, "there is no such interface"));
     };
     let host = kernel.host(link);
-    let (routers, offers, mut found) = scope(|scope| {
+    let (heard, offers, mut found) = scope(|scope| {
         let routers = scope.spawn(|| of_routers(link));
         let offers = scope.spawn(|| of_servers(link));
         let found = ask_resolvers(&plan.resolvers, plan);
         (joined(routers.join()), joined(offers.join()), found)
     });
+    let routers = with_encrypted(heard, plan, link);
     if plan.asks_announced {
         found.extend(ask_resolvers(&announced(&routers, plan, link), plan));
     }
@@ -95,7 +97,20 @@ fn joined<T>(result: std::thread::Result<Looked<T>>) -> Looked<T> {
     result.unwrap_or_else(|_| Looked::Not("a fault of this program; please report it".to_owned()))
 }
 
-fn of_routers(link: &Link) -> Looked<Vec<Router>> {
+/// Tries the encrypted resolvers that routers announce.
+fn with_encrypted(heard: Looked<Vec<Heard>>, plan: &Plan, link: &Link) -> Looked<Vec<Router>> {
+    let heard = match heard {
+        Looked::Seen(heard) => heard,
+        Looked::Not(why) => return Looked::Not(why),
+    };
+    let attempt = |one: Heard| {
+        let encrypted = encrypted::attempt_all(&one.bindings, None, link.index, plan.timeout);
+        Router { encrypted, ..one.router }
+    };
+    Looked::Seen(heard.into_iter().map(attempt).collect())
+}
+
+fn of_routers(link: &Link) -> Looked<Vec<Heard>> {
     match link.is_loopback() {
         true => {
             Looked::Not("there is only the loopback interface; name another one with --interface".to_owned())

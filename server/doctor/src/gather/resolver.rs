@@ -101,7 +101,9 @@ impl Asker {
         resolver.says_dns64 =
             self.ask(RESOLVER_ARPA, Type::RESINFO, plain).is_some_and(|reply| says_dns64(&reply));
         if let Some(reply) = self.ask(DNS_RESOLVER_ARPA, Type::SVCB, plain) {
-            resolver.encrypted = encrypted::of_bindings(&reply, self.address, self.timeout);
+            let (ip, scope) = (self.address.ip(), scope_of(self.address));
+            let bindings = encrypted::of_reply(&reply);
+            resolver.encrypted = encrypted::attempt_all(&bindings, Some(ip), scope, self.timeout);
         }
         if let Some(prefix) = resolver.prefixes.first() {
             resolver.reverse = Looked::Seen(self.reverse(prefix));
@@ -151,6 +153,14 @@ impl Asker {
             obeys_cd: unchecked.map(|rcode| rcode == 0),
         };
         (dnssec, signatures)
+    }
+}
+
+/// Number of the interface of a link-local address.
+fn scope_of(address: SocketAddr) -> u32 {
+    match address {
+        SocketAddr::V6(address) => address.scope_id(),
+        SocketAddr::V4(_) => 0,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Routers: their advertisements, asked for by a router solicitation where the process may, or else what the kernel passes on meanwhile.
 
+use super::encrypted::Binding;
 use crate::facts::{Announced, Looked, Router};
 use crate::limits::{OTHERS_TIME, READS, ROUTERS, ROUTERS_TIME};
 use gateways::pref64_option::announced;
@@ -15,16 +16,26 @@ use std::time::{Duration, Instant};
 const ADVERTISEMENT: u8 = 134;
 const HEADER: usize = 16;
 
-// Types of options (RFC 4861 section 4.6.4, RFC 8106 section 5.1, RFC 8781 section 4).
+// Types of options (RFC 4861 section 4.6.4, RFC 8106 section 5.1, RFC 8781 section 4, RFC 9463 section 6.1).
 const MTU: u8 = 5;
 const RDNSS: u8 = 25;
 const PREF64: u8 = 38;
+const ENCRYPTED_DNS: u8 = 144;
 
 /// Wait between two looks for what the kernel passes on.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// A router, as its advertisement shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The router, whose encrypted resolvers have not been tried.
+    pub router: Router,
+    /// What it says about them.
+    pub bindings: Vec<Binding>,
+}
+
 /// The routers on the link of this interface.
-pub fn look(index: u32, name: &str) -> Looked<Vec<Router>> {
+pub fn look(index: u32, name: &str) -> Looked<Vec<Heard>> {
     match ask(index, name) {
         Ok(routers) => Looked::Seen(routers),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => listen(index),
@@ -35,14 +46,14 @@ pub fn look(index: u32, name: &str) -> Looked<Vec<Router>> {
 }
 
 /// Asks, and waits for the advertisements.
-fn ask(index: u32, name: &str) -> io::Result<Vec<Router>> {
+fn ask(index: u32, name: &str) -> io::Result<Vec<Heard>> {
     let socket = router_solicitation::open()?;
     socket.bind_device(Some(name.as_bytes()))?;
     let begin = Instant::now();
     router_solicitation::send(&socket, index)?;
     // `std` has no type for raw sockets. That of UDP serves: it receives with recvfrom(2), which is the same for all.
     let socket = UdpSocket::from(OwnedFd::from(socket));
-    let (mut routers, mut end) = (Vec::<Router>::new(), begin + ROUTERS_TIME);
+    let (mut routers, mut end) = (Vec::<Heard>::new(), begin + ROUTERS_TIME);
     let mut buffer = vec![0; 65_536];
     for _ in 0..READS {
         let left = end.saturating_duration_since(Instant::now());
@@ -56,10 +67,10 @@ fn ask(index: u32, name: &str) -> io::Result<Vec<Router>> {
             Err(error) => return Err(error),
         };
         if let IpAddr::V6(from) = from.ip()
-            && let Some(router) = advertisement(from, &buffer[..length])
+            && let Some(heard) = advertisement(from, &buffer[..length])
         {
-            routers.retain(|known| known.address != router.address);
-            routers.push(router);
+            routers.retain(|known| known.router.address != heard.router.address);
+            routers.push(heard);
             end = end.min(Instant::now() + OTHERS_TIME);
         }
     }
@@ -67,18 +78,19 @@ fn ask(index: u32, name: &str) -> io::Result<Vec<Router>> {
 }
 
 /// Reads an advertisement. Its sender is on the link: routers forward nothing from such an address (RFC 4291 section 2.5.6).
-fn advertisement(from: Ipv6Addr, octets: &[u8]) -> Option<Router> {
+pub fn advertisement(from: Ipv6Addr, octets: &[u8]) -> Option<Heard> {
     let options = octets.get(HEADER..)?;
     if octets[..2] != [ADVERTISEMENT, 0] || !from.is_unicast_link_local() {
         return None;
     }
-    let lifetime_secs = Some(u16::from_be_bytes([octets[6], octets[7]]));
-    Some(Router { lifetime_secs, ..of_options(from, options) })
+    let mut heard = of_options(from, options);
+    heard.router.lifetime_secs = Some(u16::from_be_bytes([octets[6], octets[7]]));
+    Some(heard)
 }
 
 /// A router by its options alone.
-fn of_options(address: Ipv6Addr, options: &[u8]) -> Router {
-    let (mut mtu, mut resolvers, mut offered) = (None, Vec::new(), 0);
+fn of_options(address: Ipv6Addr, options: &[u8]) -> Heard {
+    let (mut mtu, mut resolvers, mut bindings, mut offered) = (None, Vec::new(), Vec::new(), 0);
     let mut rest = options;
     // An option of length 0 is malformed (RFC 4861 section 4.6).
     while let [kind, length, ..] = *rest
@@ -92,6 +104,7 @@ fn of_options(address: Ipv6Addr, options: &[u8]) -> Router {
                 resolvers.extend(addresses.iter().map(|octets| Ipv6Addr::from(*octets)));
             }
             PREF64 => offered += 1,
+            ENCRYPTED_DNS => bindings.extend(Binding::of_option(&option[2..])),
             _ => {}
         }
         rest = others;
@@ -102,15 +115,17 @@ fn of_options(address: Ipv6Addr, options: &[u8]) -> Router {
     };
     let prefixes: Vec<Announced> = announced(options).iter().map(of).collect();
     let malformed = usize::saturating_sub(offered, prefixes.len());
-    Router { address, lifetime_secs: None, mtu, resolvers, prefixes, malformed }
+    let encrypted = Vec::new();
+    let router = Router { address, lifetime_secs: None, mtu, resolvers, prefixes, malformed, encrypted };
+    Heard { router, bindings }
 }
 
 /// Waits for what the kernel passes on of advertisements that come by themselves.
-fn listen(index: u32) -> Looked<Vec<Router>> {
+fn listen(index: u32) -> Looked<Vec<Heard>> {
     let why = "asking for them needs root, or the capability CAP_NET_RAW";
     let Ok(options) = RouterOptions::subscribe() else { return Looked::Not(why.to_owned()) };
     let end = Instant::now() + ROUTERS_TIME;
-    let mut routers: Vec<Router> = Vec::new();
+    let mut routers: Vec<Heard> = Vec::new();
     while Instant::now() < end && routers.len() < ROUTERS {
         match options.take() {
             Some(one) if one.interface == index => note(&mut routers, of_options(one.router, &one.options)),
@@ -125,18 +140,23 @@ fn listen(index: u32) -> Looked<Vec<Router>> {
 }
 
 /// Adds options to those of the same router: the kernel passes them on one by one.
-fn note(routers: &mut Vec<Router>, more: Router) {
-    match routers.iter_mut().find(|known| known.address == more.address) {
-        Some(known) => {
-            let is_new = |one: &Announced| !known.prefixes.contains(one);
-            let prefixes: Vec<Announced> = more.prefixes.into_iter().filter(is_new).collect();
-            known.prefixes.extend(prefixes);
-            let resolvers: Vec<Ipv6Addr> =
-                more.resolvers.into_iter().filter(|one| !known.resolvers.contains(one)).collect();
-            known.resolvers.extend(resolvers);
-            known.malformed = known.malformed.max(more.malformed);
+fn note(routers: &mut Vec<Heard>, more: Heard) {
+    match routers.iter_mut().find(|known| known.router.address == more.router.address) {
+        Some(Heard { router, bindings }) => {
+            add_new(&mut router.prefixes, more.router.prefixes);
+            add_new(&mut router.resolvers, more.router.resolvers);
+            add_new(bindings, more.bindings);
+            router.malformed = router.malformed.max(more.router.malformed);
         }
         None => routers.push(more),
+    }
+}
+
+fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
+    for one in more {
+        if !known.contains(&one) {
+            known.push(one);
+        }
     }
 }
 
@@ -165,7 +185,7 @@ mod tests {
         let resolver: Ipv6Addr = "2001:db8:c::1".parse().unwrap();
         let rdnss = [&[RDNSS, 3, 0, 0, 0, 0, 7, 8][..], &resolver.octets()].concat();
         let octets = message(&[&[MTU, 1, 0, 0, 0, 0, 5, 0xdc], &pref64(0), &rdnss]);
-        let found = advertisement(router(), &octets).unwrap();
+        let found = advertisement(router(), &octets).unwrap().router;
         assert_eq!(
             (found.lifetime_secs, found.mtu, found.resolvers),
             (Some(1800), Some(1500), vec![resolver])
@@ -181,8 +201,19 @@ mod tests {
     #[test]
     fn an_option_that_hosts_ignore_is_counted() {
         // RFC 8781 section 4: codes 6 and 7 are for nothing.
-        let found = advertisement(router(), &message(&[&pref64(7)])).unwrap();
+        let found = advertisement(router(), &message(&[&pref64(7)])).unwrap().router;
         assert_eq!((found.prefixes.len(), found.malformed), (0, 1));
+    }
+
+    #[test]
+    fn encrypted_resolvers_of_an_advertisement_are_found() {
+        // RFC 9463 section 6.1: priority 1, 1,800 s, the name "dns", one address, alpn=dot.
+        let option =
+            b"\x90\x06\0\x01\0\0\x07\x08\0\x05\x03dns\0\0\x10\x20\x01\x0d\xb8\0\x0c\0\0\0\0\0\0\0\0\0\x01\
+                       \0\x08\0\x01\0\x04\x03dot\0\0\0\0\0";
+        let found = advertisement(router(), &message(&[option, &pref64(0)])).unwrap();
+        assert_eq!((found.bindings.len(), found.router.prefixes.len()), (1, 1));
+        assert!(found.bindings[0].has_tls && found.bindings[0].port.is_none());
     }
 
     #[test]
@@ -192,6 +223,7 @@ mod tests {
         for options in [pref64(0), resolver.clone(), pref64(0), resolver] {
             note(&mut routers, of_options(router(), &options));
         }
-        assert_eq!((routers.len(), routers[0].prefixes.len(), routers[0].resolvers.len()), (1, 1, 1));
+        let router = &routers[0].router;
+        assert_eq!((routers.len(), router.prefixes.len(), router.resolvers.len()), (1, 1, 1));
     }
 }

@@ -104,6 +104,15 @@ fn part(path: &Path) -> Vec<Finding> {
         find(Code::PathMtu, what, cause, "raise the MTU of the tunnel, or let it fragment its own packets");
         return findings;
     }
+    if path.udp.has_passed() && path.fragments.seen().is_some_and(|passage| !passage.has_passed()) {
+        let what = format!("fragments vanish through {prefix}, although whole datagrams pass");
+        let cause = "a filter drops them, or the translator does not take them (RFC 6146 section 3.4)";
+        let remedy = "let fragments pass: a rule for ports must not drop those without a port; look at the \
+                      translator's setting for them";
+        find(Code::Fragments, what, cause, remedy);
+        // Replies to large echo requests come in fragments, too: the translator splits what has no DF bit (RFC 7915 section 4).
+        return findings;
+    }
     if path.link_mtu.seen() == Some(&Passage::Lost) {
         let what = format!("large packets vanish through {prefix}, without an ICMP error");
         let cause = "a link on the way has a smaller MTU, and the error Packet Too Big does not come back (RFC \
@@ -111,13 +120,6 @@ fn part(path: &Path) -> Vec<Finding> {
         let remedy = "let ICMPv6 type 2 and ICMPv4 type 3 code 4 pass, or announce the smaller MTU in the \
                       router advertisements";
         find(Code::BlackHole, what, cause, remedy);
-    }
-    if path.udp.has_passed() && path.fragments.seen().is_some_and(|passage| !passage.has_passed()) {
-        let what = format!("fragments vanish through {prefix}, although whole datagrams pass");
-        let cause = "a filter drops them, or the translator does not take them (RFC 6146 section 3.4)";
-        let remedy = "let fragments pass: a rule for ports must not drop those without a port; look at the \
-                      translator's setting for them";
-        find(Code::Fragments, what, cause, remedy);
     }
     findings
 }

@@ -1,6 +1,6 @@
 //! The host itself: clock, MTU, addresses, default route.
 
-use crate::facts::{Clock, Facts, Looked};
+use crate::facts::{Clock, Facts, Host, Looked};
 use crate::finding::{Code, Finding};
 
 /// Smallest MTU of a link with IPv6 (RFC 8200 section 5).
@@ -33,10 +33,15 @@ pub fn clock(clock: &Clock) -> Vec<Finding> {
     vec![Finding { code: Code::Clock, what, cause, remedy }]
 }
 
+/// True if the interface is too small for IPv6, so that the kernel has switched it off: nothing else is worth a look.
+pub fn is_off(host: &Host) -> bool {
+    host.mtu < SMALLEST_MTU
+}
+
 /// The MTU of the interface, and those that routers announce.
 pub fn mtu(facts: &Facts) -> Vec<Finding> {
     let (interface, own) = (&facts.host.interface, facts.host.mtu);
-    if own < SMALLEST_MTU {
+    if is_off(&facts.host) {
         return vec![Finding {
             code: Code::MtuTooSmall,
             what: format!("{interface} has an MTU of {own} bytes"),
@@ -70,7 +75,7 @@ pub fn mtu(facts: &Facts) -> Vec<Finding> {
 
 /// An address beyond the link. Without one nothing else is worth a look.
 pub fn address(facts: &Facts) -> Option<Finding> {
-    if !facts.host.ipv6.is_empty() || facts.host.mtu < SMALLEST_MTU {
+    if !facts.host.ipv6.is_empty() {
         return None;
     }
     let interface = &facts.host.interface;

@@ -18,6 +18,9 @@ pub fn judge(facts: &Facts) -> Vec<Finding> {
     let mut findings = host::clock(&facts.clock);
     let is_right = findings.is_empty();
     findings.extend(host::mtu(facts));
+    if host::is_off(&facts.host) {
+        return findings;
+    }
     if let Some(finding) = host::address(facts) {
         findings.push(finding);
         return findings;

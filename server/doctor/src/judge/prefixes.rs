@@ -1,5 +1,6 @@
 //! The prefixes that routers, resolvers and the server on this host tell: the same, or a contradiction.
 
+use super::resolvers::is_for_ipv4;
 use super::{announced, listed, told, unique};
 use crate::facts::{Facts, Path, Router};
 use crate::finding::{Code, Finding};
@@ -49,10 +50,14 @@ impl Judged {
             return;
         } else if !only_told.is_empty() {
             not_announced(&only_told, &announced)
-        } else if !only_announced.is_empty() {
-            without_dns64(&only_announced, told)
         } else {
-            return;
+            // A prefix that works is that of another gateway: a resolver that spreads its clients over several tells each one of them.
+            let unused: Vec<Pref64> =
+                only_announced.iter().copied().filter(|prefix| !passes(facts, prefix)).collect();
+            if unused.is_empty() {
+                return;
+            }
+            without_dns64(&unused, told)
         };
         self.findings.push(finding);
         self.blamed.extend(only_told.into_iter().chain(only_announced));
@@ -78,7 +83,7 @@ impl Judged {
                      on port 53"
                     .to_owned(),
         });
-        self.blamed.extend(strange);
+        self.blamed.extend(strange.into_iter().chain(own));
     }
 }
 
@@ -185,9 +190,16 @@ fn without_dns64(only_announced: &[Pref64], told: &[Pref64]) -> Finding {
 
 /// True if not all resolvers tell the same.
 fn resolvers_differ(facts: &Facts) -> bool {
-    let mut sets = facts.resolvers.iter().filter(|one| one.answers()).map(|one| &one.prefixes);
+    let answering = facts.resolvers.iter().filter(|one| one.answers() && !is_for_ipv4(one, &facts.host));
+    let mut sets = answering.map(|one| &one.prefixes);
     let Some(first) = sets.next() else { return false };
     sets.any(|set| set.len() != first.len() || set.iter().any(|prefix| !first.contains(prefix)))
+}
+
+/// True if something is known to pass through the prefix.
+fn passes(facts: &Facts, prefix: &Pref64) -> bool {
+    let mut paths = facts.paths.seen().into_iter().flatten();
+    paths.any(|path| path.prefix == *prefix && super::gateway::passes(path))
 }
 
 fn without(all: &[Pref64], others: &[Pref64]) -> Vec<Pref64> {

@@ -1,7 +1,7 @@
 //! The resolvers, each by itself, and whether they agree.
 
 use super::listed;
-use crate::facts::{Answer, Facts, Host, NameAnswers, Resolver, Reverse, is_loopback, shown};
+use crate::facts::{Answer, Encrypted, Facts, Host, NameAnswers, Resolver, Reverse, is_loopback, shown};
 use crate::finding::{Code, Finding};
 use pref64::{Pref64, is_global};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,11 +21,15 @@ pub fn judge(facts: &Facts, is_right: bool) -> Vec<Finding> {
             Transports::Usable(finding) => {
                 findings.extend(finding);
                 if is_right {
-                    findings.extend(encrypted(resolver));
+                    let who = format!("the resolver {} offers", shown(resolver.address));
+                    findings.extend(encrypted(resolver.encrypted.iter(), &who));
                 }
                 findings.extend(answers(resolver));
             }
         }
+    }
+    if is_right && facts.host.has_default_route {
+        findings.extend(announced(facts));
     }
     findings.extend(disagreement(facts));
     findings
@@ -162,22 +166,47 @@ fn failure(rcode: u16) -> (&'static str, &'static str) {
     }
 }
 
-fn encrypted(resolver: &Resolver) -> Vec<Finding> {
-    let broken = resolver.encrypted.iter().filter_map(|one| Some((one, one.failure.as_ref()?)));
-    broken
-        .map(|(one, why)| Finding {
-            code: Code::ResolverEncrypted,
+/// Encrypted transports that somebody offers. `who`: the somebody, with the verb.
+fn encrypted<'f>(offered: impl Iterator<Item = &'f Encrypted>, who: &str) -> Vec<Finding> {
+    let finding = |one: &Encrypted| {
+        if let Some(why) = &one.failure {
+            return Some(Finding {
+                code: Code::ResolverEncrypted,
+                what: format!("{who} DNS over {} at {}, but it does not work", one.transport, one.address),
+                cause: why.clone(),
+                remedy: "let the server listen there and filters pass it, or withdraw the offer (DDR, DNR)"
+                    .to_owned(),
+            });
+        }
+        one.certificate.as_ref().map(|why| Finding {
+            code: Code::ResolverCertificate,
             what: format!(
-                "the resolver {} offers DNS over {} at {}, but it does not work",
-                shown(resolver.address),
-                one.transport,
-                one.address
+                "{who} DNS over {} at {} with a certificate that clients refuse",
+                one.transport, one.address
             ),
             cause: why.clone(),
             remedy:
-                "let the server listen there with a valid certificate and filters pass it, or withdraw the \
-                     offer (DDR, DNR)"
+                "give the server a valid certificate with the name of the offer (Sixfold: `tls.certificate`, \
+                     `tls.ddr-name`)"
                     .to_owned(),
+        })
+    };
+    offered.filter_map(finding).collect()
+}
+
+/// Encrypted resolvers that routers announce, but for those that resolvers offer themselves with a fault of the same kind. The words may
+/// differ: days since the end of a certificate become one more between two looks at it.
+fn announced(facts: &Facts) -> Vec<Finding> {
+    let of = |one: &Encrypted| (one.address, one.transport, one.failure.is_some(), one.certificate.is_some());
+    let is_offered = |one: &Encrypted| {
+        let mut own = facts.resolvers.iter().flat_map(|resolver| &resolver.encrypted);
+        own.any(|known| of(known) == of(one))
+    };
+    let routers = facts.routers.seen().into_iter().flatten();
+    routers
+        .flat_map(|router| {
+            let new = router.encrypted.iter().filter(|one| !is_offered(one));
+            encrypted(new, &format!("the router {} announces", router.address))
         })
         .collect()
 }
@@ -208,6 +237,12 @@ fn answers(resolver: &Resolver) -> Vec<Finding> {
     }
     findings.extend(dnssec(resolver, &address));
     findings
+}
+
+/// True if the resolver needs no DNS64: it is asked over IPv4, by clients that therefore have IPv4, as this host has.
+pub fn is_for_ipv4(resolver: &Resolver, host: &Host) -> bool {
+    let is_ipv4 = resolver.address.is_ipv4() && !is_loopback(resolver.address);
+    is_ipv4 && !resolver.does_dns64() && !host.ipv4.is_empty()
 }
 
 /// True if the answers for `ipv4only.arpa` came, and are not false.
@@ -327,7 +362,8 @@ fn dnssec(resolver: &Resolver, address: &str) -> Vec<Finding> {
 
 /// Resolvers that differ: which of them a host asks is chance.
 fn disagreement(facts: &Facts) -> Option<Finding> {
-    let honest: Vec<&Resolver> = facts.resolvers.iter().filter(|one| is_honest(one)).collect();
+    let honest: Vec<&Resolver> =
+        facts.resolvers.iter().filter(|one| is_honest(one) && !is_for_ipv4(one, &facts.host)).collect();
     let (first, others) = honest.split_first()?;
     let is_same = |one: &&&Resolver| {
         one.prefixes.len() == first.prefixes.len()

@@ -71,7 +71,18 @@ fn router(address: &str, prefixes: &[Pref64]) -> Router {
         resolvers: vec![v6("2001:db8:c::1")],
         prefixes: prefixes.iter().map(announced).collect(),
         malformed: 0,
+        encrypted: Vec::new(),
     }
+}
+
+/// DNS over TLS at the resolver, with a failure or a fault of the certificate.
+fn over_tls(failure: Option<&str>, certificate: Option<&str>) -> Vec<Encrypted> {
+    vec![Encrypted {
+        transport: "TLS",
+        address: "[2001:db8:c::1]:853".parse().unwrap(),
+        failure: failure.map(str::to_owned),
+        certificate: certificate.map(str::to_owned),
+    }]
 }
 
 fn path(prefix: Pref64) -> Path {
@@ -225,10 +236,22 @@ fn sound() -> Vec<(&'static str, Facts)> {
                 let mut first = resolver("::1", &[own_prefix()]);
                 for (transport, port) in [("TLS", 853), ("HTTPS", 443)] {
                     let address = SocketAddr::new("2001:db8:c::1".parse().unwrap(), port);
-                    first.encrypted.push(Encrypted { transport, address, failure: None });
+                    first.encrypted.push(Encrypted { transport, address, failure: None, certificate: None });
                 }
+                routers(facts)[0].encrypted = over_tls(None, None);
                 facts.resolvers.push(first);
                 facts.server = Looked::Seen(vec![ServerPrefix { prefix: own_prefix(), is_down: false }]);
+            }),
+        ),
+        (
+            "a host with IPv4, whose resolver over IPv4 does no DNS64",
+            with(ipv6_mostly(), |facts| facts.resolvers.push(resolver("192.0.2.1", &[]))),
+        ),
+        (
+            "two gateways, over which the resolver spreads its clients",
+            only(|facts| {
+                *routers(facts) = vec![router("fe80::1", &[own_prefix(), other_prefix()])];
+                paths(facts).push(path(other_prefix()));
             }),
         ),
         (
@@ -303,11 +326,8 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             "a clock that is slow, so that the certificate is not valid",
             only(|facts| {
                 facts.clock.now_secs -= 3 * DAY_SECS;
-                facts.resolvers[0].encrypted = vec![Encrypted {
-                    transport: "TLS",
-                    address: "[2001:db8:c::1]:853".parse().unwrap(),
-                    failure: Some("the certificate is not valid at this time".to_owned()),
-                }];
+                facts.resolvers[0].encrypted = over_tls(None, Some("the certificate begins in 2 days"));
+                routers(facts)[0].encrypted = over_tls(None, Some("the certificate begins in 2 days"));
             }),
         ),
         (
@@ -315,8 +335,9 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             "an interface below the smallest MTU",
             only(|facts| {
                 facts.host.mtu = 1000;
+                // The kernel switches IPv6 off.
                 facts.host.ipv6.clear();
-                facts.host.has_default_route = true;
+                facts.host.has_default_route = false;
                 facts.routers = not();
                 facts.resolvers.truncate(1);
             }),
@@ -378,11 +399,31 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             Code::ResolverEncrypted,
             "DNS over TLS is announced, and nobody listens",
             only(|facts| {
-                facts.resolvers[0].encrypted = vec![Encrypted {
-                    transport: "TLS",
-                    address: "[2001:db8:c::1]:853".parse().unwrap(),
-                    failure: Some("connection refused".to_owned()),
-                }];
+                facts.resolvers[0].encrypted = over_tls(Some("nothing listens there"), None);
+                // The same listener, announced twice.
+                routers(facts)[0].encrypted = over_tls(Some("nothing listens there"), None);
+            }),
+        ),
+        (
+            Code::ResolverEncrypted,
+            "the router alone announces a listener that is not there",
+            only(|facts| routers(facts)[0].encrypted = over_tls(Some("nothing listens there"), None)),
+        ),
+        (
+            Code::ResolverCertificate,
+            "the certificate was not renewed",
+            only(|facts| {
+                facts.resolvers[0].encrypted = over_tls(None, Some("the certificate ended 3 days ago"));
+                routers(facts)[0].encrypted = over_tls(None, Some("the certificate ended 4 days ago"));
+            }),
+        ),
+        (
+            Code::ResolverCertificate,
+            "the router announces another name than the certificate has",
+            only(|facts| {
+                facts.resolvers[0].encrypted = over_tls(None, None);
+                let why = "the certificate does not have the name other.example";
+                routers(facts)[0].encrypted = over_tls(None, Some(why));
             }),
         ),
         (
@@ -521,6 +562,7 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
             Code::ServerPrefix,
             "another server than that on this host answers",
             only(|facts| {
+                paths(facts).push(dead_path(other_prefix()));
                 facts.server = Looked::Seen(vec![ServerPrefix { prefix: other_prefix(), is_down: false }]);
             }),
         ),
@@ -619,7 +661,11 @@ fn planted() -> Vec<(Code, &'static str, Facts)> {
         (
             Code::Fragments,
             "a filter that eats fragments",
-            only(|facts| first_path(facts).fragments = Looked::Seen(Passage::Lost)),
+            only(|facts| {
+                // The reply to a large echo request is split by the translator.
+                let path = first_path(facts);
+                (path.fragments, path.link_mtu) = (Looked::Seen(Passage::Lost), Looked::Seen(Passage::Lost));
+            }),
         ),
     ]
 }

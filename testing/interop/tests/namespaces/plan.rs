@@ -1,35 +1,11 @@
 //! What `sixfold plan` writes, before the programs that it is for: each reads its file, and a network of namespaces runs on those of one
 //! description.
 
-use crate::web::{PAGE, start_web_server};
-use sixfold_interop::{
-    Authority, CommandOutput, Debian13, Lab, Process, Program, address, document, program, wait_until,
-    zones::Zone,
-};
-use std::path::{Path, PathBuf};
-
-/// Address of the web server: one of the AS112 project (RFC 7535), as the well-known prefix carries global addresses only.
-const GLOBAL: &str = "192.31.196.80";
-
-/// Runs `sixfold plan` on the example of a router, with changes, into the folder `network` of the scratch directory.
-fn plan(lab: &Lab, changes: &[(&str, &str)]) -> PathBuf {
-    let mut text = std::fs::read_to_string(document("examples/server/router.toml")).expect("the example");
-    for (old, new) in changes {
-        assert!(text.contains(old), "{old} is not in the example");
-        text = text.replacen(old, new, 1);
-    }
-    let file = lab.scratch.write("router.toml", &text);
-    let out = lab.scratch.path().join("network");
-    lab.gateway.run_checked(&[
-        &program("sixfold"),
-        "plan",
-        &file.to_string_lossy(),
-        "--out",
-        &out.to_string_lossy(),
-        "--write",
-    ]);
-    out
-}
+use crate::planned::{Network, PROGRAMS, Setup, UPSTREAM, describe, isolate_client, plan, with_ipv4, world};
+use crate::web::PAGE;
+use sixfold_interop::{CommandOutput, Debian13, Lab, Process, debian_mirror, packaged, program, wait_until};
+use std::path::Path;
+use std::time::{Duration, Instant};
 
 fn expect_sound(ran: &CommandOutput, program: &str) {
     assert!(ran.success, "{program}: {}{}", ran.stdout, ran.stderr);
@@ -38,11 +14,6 @@ fn expect_sound(ran: &CommandOutput, program: &str) {
 /// A program of Debian 13 reads a file of the plan, on the gateway with its interfaces. The folder is /mnt.
 fn read(lab: &Lab, debian: &Debian13, argv: &[&str]) {
     expect_sound(&debian.run_in(&lab.gateway, lab.scratch.path(), argv), argv[0]);
-}
-
-/// The address of the clients' link for DHCPv4, which the lab does not have.
-fn with_ipv4(lab: &Lab) {
-    lab.gateway.configure("addr add 192.168.7.1/24 dev lan");
 }
 
 #[test]
@@ -135,111 +106,112 @@ fn systemd_reads_the_units_of_the_plan() {
     }
 }
 
-/// The network of the example, run by the files of its plan.
-struct Network<'a> {
-    lab: &'a Lab,
-    _processes: Vec<Process>,
-    _authority: Authority<'a>,
-}
-
-impl<'a> Network<'a> {
-    fn start(lab: &'a Lab, debian: &Debian13) -> Network<'a> {
-        with_ipv4(lab);
-        let network = plan(lab, &[]);
-        // The client has nothing but what the router announces.
-        lab.client.run_checked(&["ip", "-6", "address", "flush", "dev", "lan", "scope", "global"]);
-        lab.client.run_checked(&["ip", "-6", "route", "flush", "default"]);
-        let (authority, web) = world(lab);
-        let sysctl = network.join("etc/sysctl.d/60-sixfold.conf").to_string_lossy().into_owned();
-        lab.gateway.run_checked(&["sysctl", "--load", &sysctl]);
-        let filter = network.join("etc/sixfold/network/filter.nft").to_string_lossy().into_owned();
-        lab.gateway.run_checked(&["nft", "--file", &filter]);
-        let translator = start_translator(lab, &network);
-        let file = lab.scratch.path().join("router.toml").to_string_lossy().into_owned();
-        let log = lab.scratch.path().join("sixfold.log");
-        let mut sixfold = lab.gateway.start(&[&program("sixfold"), "serve", "--config", &file], &log);
-        sixfold.expect("Sixfold is ready", |log| log.contains("sixfold: ready"));
-        let radvd = [
-            "/usr/sbin/radvd",
-            "-n",
-            "-m",
-            "stderr",
-            "-p",
-            "/run/radvd.pid",
-            "-C",
-            "/mnt/network/etc/radvd.conf",
-        ];
-        let radvd =
-            debian.start(&lab.gateway, lab.scratch.path(), &radvd, &lab.scratch.path().join("radvd.log"));
-        Network { lab, _processes: vec![radvd, sixfold, translator, web], _authority: authority }
+/// The network of the example. None: this machine cannot have it, which has been said.
+fn lab(more: &[&str]) -> Option<(Lab, &'static Debian13)> {
+    let lab = Lab::new(&[&PROGRAMS[..], more].concat())?;
+    let debian = Debian13::get()?;
+    if !Path::new("/dev/net/tun").exists() {
+        kit::skip("there is no /dev/net/tun, which TAYGA needs");
+        return None;
     }
+    Some((lab, debian))
 }
 
-/// Name server and web server of the IPv4 Internet.
-fn world(lab: &Lab) -> (Authority<'_>, Process) {
-    let place = lab.scratch.directory("nsd");
-    let text = format!(
-        "$ORIGIN shop.test.\n$TTL 300\n@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\nns A {GLOBAL}\nwww A \
-         {GLOBAL}\n"
-    );
-    let file = place.join("shop.zone");
-    std::fs::write(&file, text).expect("a zone file");
-    let zones = [Zone { name: "shop.test", file, anchor: None }];
-    let authority = Authority::start(Program::Nsd, &lab.world, &place, address::FIRST, &zones);
-    lab.world.configure(&format!("addr add {GLOBAL}/32 dev lo"));
-    lab.gateway.configure(&format!("route add default via {}", address::FIRST));
-    let web = start_web_server(lab, GLOBAL, &lab.scratch.path().join("access.log"));
-    (authority, web)
-}
-
-/// Runs what the plan adds to the unit of TAYGA, then TAYGA, with its state in the scratch directory.
-fn start_translator(lab: &Lab, network: &Path) -> Process {
-    let state = lab.scratch.directory("tayga").to_string_lossy().into_owned();
-    let file = network.join("etc/tayga.conf");
-    let text = std::fs::read_to_string(&file).expect("a file for TAYGA").replace("/var/spool/tayga", &state);
-    let own = lab.scratch.write("tayga.conf", &text).to_string_lossy().into_owned();
-    let unit = network.join("etc/systemd/system/tayga.service.d/sixfold.conf");
-    let unit = std::fs::read_to_string(unit).expect("a drop-in");
-    for command in unit.lines().filter_map(|line| line.strip_prefix("ExecStartPre=")) {
-        let command = command.replace("/etc/tayga.conf", &own);
-        lab.gateway.run_checked(&command.split(' ').collect::<Vec<_>>());
-    }
-    lab.gateway.start(&["tayga", "-d", "--config", &own], &lab.scratch.path().join("tayga.log"))
+/// The client opens the page with a program; it must come through the IPv4 address of the gateway.
+fn expect_page(lab: &Lab, argv: &[&str], path: &str) {
+    let mut said = String::new();
+    let fetched = wait_until(|| {
+        let ran = lab.client.run(argv);
+        said = format!("{}{}", ran.stdout, ran.stderr);
+        ran.stdout.contains(PAGE)
+    });
+    assert!(fetched, "{path}: {said}");
+    let log = std::fs::read_to_string(lab.scratch.path().join("access.log"))
+        .expect("the web server writes its log");
+    let line = log.lines().find(|line| line.contains(path)).unwrap_or_else(|| panic!("{path}: {log:?}"));
+    assert!(line.starts_with("198.51.100.1 "), "not through the gateway's IPv4 address: {line}");
 }
 
 #[test]
 fn a_client_without_ipv4_opens_a_page_through_the_network_of_one_file() {
-    let Some(lab) = Lab::new(&["nsd", "nginx", "tayga", "curl", "nft", "sysctl"]) else { return };
-    let Some(debian) = Debian13::get() else { return };
-    if !Path::new("/dev/net/tun").exists() {
-        return kit::skip("there is no /dev/net/tun, which TAYGA needs");
-    }
-    let network = Network::start(&lab, debian);
-    let client = &network.lab.client;
-    client.show_in_etc("resolv.conf", &format!("nameserver {}\noptions attempts:3\n", address::GATEWAY));
-    client.show_in_etc("nsswitch.conf", "hosts: files dns\n");
-    let has_address = || {
-        client
-            .run(&["ip", "-6", "address", "show", "dev", "lan", "scope", "global"])
-            .stdout
-            .contains("2001:db8:c:")
-    };
-    assert!(wait_until(has_address), "no address out of a router advertisement");
-    let mut said = String::new();
-    let fetched = wait_until(|| {
-        let url = "http://www.shop.test/page";
-        let ran =
-            client.run(&["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url]);
-        said = format!("{}{}", ran.stdout, ran.stderr);
-        ran.stdout == PAGE
-    });
-    assert!(fetched, "{said}");
-    let log = std::fs::read_to_string(lab.scratch.path().join("access.log"))
-        .expect("the web server writes its log");
-    assert!(log.starts_with("198.51.100.1 "), "not through the gateway's IPv4 address: {log}");
+    let Some((lab, debian)) = lab(&["curl"]) else { return };
+    let network = Network::start(&lab, debian, &Setup::default());
+    network.expect_address();
+    let url = "http://www.shop.test/page";
+    let curl = ["curl", "--silent", "--show-error", "--max-time", "20", "--noproxy", "*", url];
+    expect_page(&lab, &curl, "/page");
     // The NAT64 is for the clients only: the same packets from the Internet are dropped.
     lab.world.run_checked(&["ip", "-6", "route", "add", "64:ff9b::/96", "via", "2001:db8:f::1"]);
     let url = "http://[64:ff9b::c01f:c450]/page";
     let ran = lab.world.run(&["curl", "--silent", "--max-time", "3", "--noproxy", "*", url]);
     assert!(!ran.success, "the NAT64 translates for the Internet: {}", ran.stdout);
+}
+
+#[test]
+fn chromium_without_ipv4_opens_a_page_through_the_network_of_one_file() {
+    let Some((lab, debian)) = lab(&["chromium"]) else { return };
+    let network = Network::start(&lab, debian, &Setup::default());
+    network.expect_address();
+    let profile = format!("--user-data-dir={}", lab.scratch.path().join("chromium").display());
+    let chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+    let quiet = ["--no-first-run", "--disable-background-networking", "--disable-component-update"];
+    let page = ["--no-proxy-server", &profile, "--dump-dom", "http://www.shop.test/by-chromium"];
+    expect_page(&lab, &[&chromium[..], &quiet, &page].concat(), "/by-chromium");
+}
+
+/// Exit status of `plan-root` on a machine that cannot make such a root.
+const CANNOT: i32 = 77;
+
+/// Time limit of each half of `plan-root`, far longer than it takes on a busy machine.
+const HALF: Duration = Duration::from_secs(900);
+
+/// Waits for a line of the script. False: it has ended.
+fn has_said(machine: &mut Process, line: &str) -> bool {
+    let end = Instant::now() + HALF;
+    while !machine.log().lines().any(|said| said == line) {
+        if !machine.is_running() {
+            return false;
+        }
+        assert!(Instant::now() < end, "{line} does not come: {}", machine.log());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    true
+}
+
+/// Prints the seconds from an empty machine with two interfaces to the page.
+#[test]
+#[ignore = "long: packages are installed in a root of their own"]
+fn an_empty_debian_13_becomes_the_router_of_one_file_by_the_commands_of_its_page() {
+    let programs = ["nsd", "nginx", "curl", "mmdebstrap", "unshare", "nsenter", "findmnt"];
+    let Some(lab) = Lab::new(&programs) else { return };
+    if !Path::new("/dev/net/tun").exists() {
+        return kit::skip("there is no /dev/net/tun, which TAYGA needs");
+    }
+    with_ipv4(&lab);
+    isolate_client(&lab);
+    let _world = world(&lab, &[]);
+    let file = describe(&lab, &[UPSTREAM]);
+    let root = lab.scratch.directory("machine");
+    let argv = [
+        packaged("tests/plan-root"),
+        lab.gateway.name().to_owned(),
+        file.to_string_lossy().into_owned(),
+        program("sixfold"),
+        root.to_string_lossy().into_owned(),
+    ];
+    let argv: Vec<String> = argv.into_iter().chain(debian_mirror()).collect();
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let mut machine = Process::start(&words, &lab.scratch.path().join("machine.log"));
+    if !has_said(&mut machine, "begin") {
+        let (status, log) = (machine.finish(), machine.log());
+        assert_eq!(status.code(), Some(CANNOT), "{log}");
+        return kit::skip(log.lines().last().unwrap_or_default());
+    }
+    let begin = Instant::now();
+    assert!(has_said(&mut machine, "end"), "{}", machine.log());
+    let url = "http://www.shop.test/first";
+    let curl = ["curl", "--silent", "--show-error", "--max-time", "5", "--noproxy", "*", url];
+    expect_page(&lab, &curl, "/first");
+    println!("{}{:8.1} s  to the page", machine.log(), begin.elapsed().as_secs_f64());
+    machine.stop("TERM");
 }
