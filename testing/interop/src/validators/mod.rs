@@ -12,8 +12,10 @@ mod resolver;
 mod run;
 mod servers;
 
-pub use run::{Difference, Outcome, compare};
+pub use run::{Outcome, compare};
 
+use conform::differential::quirk::Server;
+use signed_zones::{Fault, Kind};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
@@ -45,4 +47,23 @@ impl fmt::Display for Given {
             count => write!(formatter, " {count} addresses"),
         }
     }
+}
+
+/// Answer of a validator that differs from that of Sixfold.
+#[derive(Clone, Debug)]
+pub struct Difference {
+    /// Validator.
+    pub server: Server,
+    /// Kind of denial of the zone.
+    pub kind: Kind,
+    /// Fault of the zone.
+    pub fault: Fault,
+    /// Place of the question in [`QUESTIONS`](signed_zones::QUESTIONS).
+    pub question: usize,
+    /// Seed of the keys and names.
+    pub seed: u64,
+    /// Answer of Sixfold.
+    pub ours: Given,
+    /// Answer of the validator.
+    pub theirs: Given,
 }

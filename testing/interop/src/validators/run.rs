@@ -1,36 +1,17 @@
 //! Run: all zones to all validators, and what differs from Sixfold.
 
-use super::Given;
 use super::ask::ask_all;
 use super::plan::{self, Group};
 use super::reasons::{REASONS, Reason, reason_of};
 use super::resolver::Resolver;
 use super::servers::{self, Validator};
+use super::{Difference, Given};
 use crate::debian::Debian13;
 use conform::differential::quirk::Server;
-use signed_zones::{Fault, Kind, PUBLISHED, QUESTIONS};
+use signed_zones::{PUBLISHED, QUESTIONS};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
-
-/// Answer of a validator that differs from that of Sixfold.
-#[derive(Clone, Debug)]
-pub struct Difference {
-    /// Validator.
-    pub server: Server,
-    /// Kind of denial of the zone.
-    pub kind: Kind,
-    /// Fault of the zone.
-    pub fault: Fault,
-    /// Place of the question in [`QUESTIONS`].
-    pub question: usize,
-    /// Seed of the keys and names.
-    pub seed: u64,
-    /// Answer of Sixfold.
-    pub ours: Given,
-    /// Answer of the validator.
-    pub theirs: Given,
-}
 
 /// Result of a run.
 #[derive(Debug, Default)]
