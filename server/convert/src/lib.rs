@@ -26,7 +26,9 @@ mod recognize;
 mod source_ports;
 mod sources;
 mod totd;
+mod trust;
 mod unbound;
+mod validation;
 mod value;
 mod views;
 
@@ -233,6 +235,7 @@ pub fn convert(
     }
     drop_plain_forwarders(&mut draft);
     draft.model.source_ports.finish(&mut draft.ledger);
+    validation::finish(&mut draft);
     require_forwarders(dialect, &mut draft);
     draft.model.finish();
     let Draft { model, ledger, views } = draft;

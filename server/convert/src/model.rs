@@ -4,6 +4,7 @@
 use crate::ledger::Spot;
 use crate::network::Network;
 use crate::source_ports::SourcePorts;
+use crate::trust::Validation;
 use pref64::Pref64;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -162,6 +163,7 @@ pub(crate) struct Model {
     /// Zones that the source asks its general forwarders for, although zones like them are answered locally.
     pub(crate) forwarded_zones: Vec<String>,
     pub(crate) dns64: Dns64,
+    pub(crate) validation: Validation,
     pub(crate) records: Vec<String>,
     pub(crate) hosts_file: Option<String>,
     pub(crate) empty_zones: Option<bool>,

@@ -1,7 +1,7 @@
 //! The model as a configuration file of Sixfold, with comments that account for everything that was not carried over.
 
 use crate::ledger::{Entry, Outcome};
-use crate::model::{Dns64, Model, Rule};
+use crate::model::{Model, Rule};
 use std::fmt::Display;
 
 /// Prints the configuration.
@@ -12,7 +12,8 @@ pub(crate) fn print(model: &Model, head: &str, files: &[String], entries: &[Entr
     }
     page.server(model);
     page.upstream(model);
-    page.dns64(&model.dns64);
+    page.dns64(model);
+    page.validation(model);
     page.data(model);
     page.tls(model);
     page.cache(model);
@@ -130,16 +131,20 @@ impl Page {
             let mut table = Table { header: "[[upstream.zone]]".to_owned(), lines: String::new() };
             table.string("zone", Some(&zone.zone));
             table.strings("forwarders", &zone.forwarders);
+            let is_validated = !zone.forwarders.is_empty() && model.validation.covers(&zone.zone);
+            table.string("dnssec", is_validated.then_some("validate"));
             self.table(table);
         }
     }
 
-    fn dns64(&mut self, dns64: &Dns64) {
-        let mut table = Table::new("dns64");
+    fn dns64(&mut self, model: &Model) {
+        let (dns64, mut table) = (&model.dns64, Table::new("dns64"));
+        // None of these servers trusts the AD bit of a forwarder.
+        let dnssec = quoted(if model.validation.is_on { "validate" } else { "off" });
         if !dns64.is_on {
             self.text += "\n# Nothing is synthesized: the source has no usable prefix. For DNS64, set `prefixes` instead of these keys.";
             table.strings::<String>("clients", &[]);
-            table.key("dnssec", quoted("off"));
+            table.key("dnssec", dnssec);
             table.key("ptr", quoted("off"));
             table.key("ipv4only-arpa", false);
             return self.table(table);
@@ -155,8 +160,7 @@ impl Page {
         // None of these servers leaves addresses out.
         table.key("non-global", quoted("embed"));
         table.strings::<String>("never-embed", &[]);
-        // None of them trusts the AD bit of a forwarder.
-        table.key("dnssec", quoted("off"));
+        table.key("dnssec", dnssec);
         table.value("break-dnssec", dns64.break_dnssec);
         table.value("recursive-only", dns64.recursive_only);
         table.string("ptr", (!dns64.answers_ptr).then_some("off"));
@@ -172,6 +176,26 @@ impl Page {
         for rule in &dns64.rules {
             self.rule(rule);
         }
+    }
+
+    /// Writes `[dnssec]`. A comment has the text of the file of trust anchors, if that has to be written.
+    fn validation(&mut self, model: &Model) {
+        let validation = &model.validation;
+        if !validation.is_on {
+            return;
+        }
+        let mut table = Table::new("dnssec");
+        if let Some(file) = &validation.file {
+            if !validation.lines.is_empty() {
+                let shown = validation.lines.iter().flat_map(|line| ["#   ", line, "\n"]).collect::<String>();
+                table.lines += &format!("# Write these records into {file}:\n{shown}");
+            }
+            table.string("trust-anchors", Some(file));
+        }
+        table.list("negative-trust-anchors", &validation.negative);
+        table.value("permissive", validation.permissive.then_some(true));
+        table.value("nsec3-iterations", validation.nsec3_iterations);
+        self.table(table);
     }
 
     fn rule(&mut self, rule: &Rule) {

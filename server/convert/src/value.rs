@@ -25,9 +25,9 @@ pub(crate) const TLS_PORT: u16 = 853;
 /// Port of HTTPS.
 pub(crate) const HTTPS_PORT: u16 = 443;
 
-/// Reason why validation is not carried over.
-pub(crate) const NO_VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` to \"validate\", or forward to a \
-                                        resolver that validates, over a path that you trust, and set it to \"trust\"";
+/// Reason why an option about the time of signatures is not carried over.
+pub(crate) const NO_TOLERANCE: &str =
+    "Sixfold has no tolerance for clocks: keep that of the machine right, as with NTP";
 
 /// Ranges of Sixfold's keys, as sixfold.toml(5) has them.
 pub(crate) mod range {
@@ -49,6 +49,8 @@ pub(crate) mod range {
     pub(crate) const RATE: RangeInclusive<u64> = 0..=1_000_000;
     /// `limits.pending`, and the connections.
     pub(crate) const COUNT: RangeInclusive<u64> = 1..=1 << 20;
+    /// `dnssec.nsec3-iterations`.
+    pub(crate) const NSEC3_ITERATIONS: RangeInclusive<u64> = 0..=500;
     /// `limits.tcp-idle`, in milliseconds.
     pub(crate) const TCP_IDLE_MS: RangeInclusive<u64> = 100..=3_600_000;
 }

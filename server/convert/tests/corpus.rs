@@ -359,7 +359,8 @@ fn damaged_configurations_are_converted_or_refused_but_never_a_panic() {
             }
         }
     }
-    assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
+    // A conversion that does not end, and no slow one: a busy machine takes minutes for all.
+    assert!(started.elapsed() < Duration::from_secs(1200), "{:?}", started.elapsed());
 }
 
 #[test]

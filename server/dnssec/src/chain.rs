@@ -116,10 +116,16 @@ pub fn plan<'z>(set: &Rrset<'_>, zones: &'z impl Zones, anchors: &Anchors<'_>, n
     // The parent has an NSEC record at a delegation.
     if set.rtype() == Type::NSEC
         && let Some(above) = owner.parent()
-        && let Closest::Secure(zone) = closest(zones, anchors, &above, now)
-        && has_signer(&zone)
     {
-        return Plan::Verify(zone);
+        let is_of_child = || {
+            set.signatures().any(|signature| wire::eq_ignore_case(signature.rrsig.signer, owner.as_wire()))
+        };
+        match closest(zones, anchors, &above, now) {
+            Closest::Secure(zone) if has_signer(&zone) => return Plan::Verify(zone),
+            // The zone below may have an anchor.
+            Closest::Insecure(reason) if !is_of_child() => return Plan::Insecure(reason),
+            _ => {}
+        }
     }
     let target = match set.rtype() {
         // The owner is a hash below the apex.

@@ -76,6 +76,31 @@ impl Bogus {
     }
 }
 
+impl core::fmt::Display for Bogus {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Bogus::TooMuchWork => "validation would cost too much",
+            Bogus::Malformed => "a record is malformed",
+            Bogus::SignatureMissing => "a signature is missing",
+            Bogus::Signer => "the signer is not the zone of the records",
+            Bogus::Labels => {
+                "a signature has more labels than the owner, or is for a wildcard outside of the zone"
+            }
+            Bogus::ExpiresBeforeValid => "a signature expires before it becomes valid",
+            Bogus::NotYetValid => "a signature is not valid yet",
+            Bogus::Expired => "a signature has expired",
+            Bogus::KeyMissing => "the key that a signature or a DS record names is missing",
+            Bogus::NoZoneKey => "the key that a DS record names is no zone key",
+            Bogus::KeyRevoked => "the key that a DS record names is revoked",
+            Bogus::Signature => "a signature is wrong",
+            Bogus::Denial => "the proof that a record or a name does not exist is missing or wrong",
+            Bogus::Iterations => "NSEC3 has too many iterations",
+            Bogus::Unrelated => "a record does not answer the question",
+            Bogus::Unreachable => "no upstream answers about the keys of a zone",
+        })
+    }
+}
+
 /// Reason why data need no signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Insecure {
@@ -97,7 +122,38 @@ pub enum Insecure {
     Signatures,
 }
 
+impl core::fmt::Display for Insecure {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Insecure::NoAnchor => "no trust anchor is above the name",
+            Insecure::NegativeAnchor => {
+                "a negative trust anchor, or an upstream zone that is not validated, is above the name"
+            }
+            Insecure::Delegation => "the delegation has no DS record",
+            Insecure::OptOut => "the name lies in a span of unsigned delegations (opt-out)",
+            Insecure::Algorithm => "no DS record has a supported signature algorithm",
+            Insecure::Digest => "no DS record has a supported digest algorithm",
+            Insecure::Iterations => "NSEC3 has more iterations than are computed",
+            Insecure::Signatures => "nothing signs signatures",
+        })
+    }
+}
+
 impl Insecure {
+    /// Word of the reason, for programs.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Insecure::NoAnchor => "no_anchor",
+            Insecure::NegativeAnchor => "negative_anchor",
+            Insecure::Delegation => "delegation",
+            Insecure::OptOut => "opt_out",
+            Insecure::Algorithm => "algorithm",
+            Insecure::Digest => "digest",
+            Insecure::Iterations => "iterations",
+            Insecure::Signatures => "signatures",
+        }
+    }
+
     /// Extended error, for those that say that a signed zone counts as unsigned.
     pub const fn ede(self) -> Option<EdeCode> {
         match self {

@@ -183,6 +183,8 @@ impl Validation {
         let name = LowerName::of(&groups.message().question_name());
         match verdict.status {
             Status::Bogus(reason) => return Delegation::Bogus(reason),
+            // An alias that is secure is no delegation, although it leads to a name that needs no signatures.
+            Status::Insecure(_) if self.cut == Some(Cut::None) => return Delegation::NoCut,
             Status::Insecure(reason) => return Delegation::Insecure(reason),
             Status::Failure => return Delegation::Bogus(Bogus::Unreachable),
             Status::Secure => {}
@@ -309,11 +311,22 @@ struct Judge<'j, 'b, 'c, D, Z> {
     question: Option<Question>,
     /// Consequence of a denial of DS records.
     cut: Option<Cut>,
+    /// An alias leads to a name that would be too long.
+    is_too_long: bool,
 }
 
 impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
     fn of(states: &'j [State; RRSETS], groups: &'j Groups<'b>, context: &'j mut Context<'c, D, Z>) -> Self {
-        Judge { states, groups, context, used: 0, insecure: None, question: None, cut: None }
+        Judge {
+            states,
+            groups,
+            context,
+            used: 0,
+            insecure: None,
+            question: None,
+            cut: None,
+            is_too_long: false,
+        }
     }
 
     fn judge(&mut self) -> Result<Verdict, Bogus> {
@@ -334,6 +347,15 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
         // CVE-2026-123581: a valid RRset that answers another question.
         if answers.any(|set| self.used >> set.place() & 1 == 0) {
             return Err(Bogus::Unrelated);
+        }
+        // The response code has no signature, so the records must say the same.
+        let is_told = match message.rcode() {
+            Rcode::NXDOMAIN => outcome == Outcome::NoName,
+            Rcode::YXDOMAIN => self.is_too_long,
+            _ => true,
+        };
+        if self.insecure.is_none() && !is_told {
+            return Err(Bogus::Denial);
         }
         Ok(self.verdict(outcome))
     }
@@ -363,9 +385,16 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
                 return Ok(Outcome::Data);
             }
             match self.alias(&mut name)? {
-                Link::Followed if set.is_none() => {}
-                Link::Followed | Link::TooLong => return Ok(Outcome::Data),
+                Link::Followed if set.is_none() => {
+                    if rtype == Type::DS && self.insecure.is_none() {
+                        self.cut = self.cut.or(Some(Cut::None));
+                    }
+                }
                 Link::None => return self.deny(&name, rtype, name != asked),
+                link => {
+                    self.is_too_long = matches!(link, Link::TooLong);
+                    return Ok(Outcome::Data);
+                }
             }
         }
         Err(Bogus::Unrelated)
@@ -482,7 +511,8 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
             (denials.no_name(name, &mut self.hashing())?, Outcome::NoName)
         } else {
             let proof = denials.no_data(name, rtype, &mut self.hashing())?;
-            if rtype == Type::DS {
+            // Behind an alias it is about another name.
+            if rtype == Type::DS && self.used == 0 {
                 self.cut = Some(proof.cut());
             }
             (proof.strength, if proof.denies_name() { Outcome::NoName } else { Outcome::NoData })

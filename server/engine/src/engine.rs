@@ -307,6 +307,11 @@ impl Engine {
         self.resolver.upstream.outbound_queries.slab.len()
     }
 
+    /// Number of validations, of searches of zones and of verifications that are under way.
+    pub fn validations(&self) -> usize {
+        self.resolver.validator.as_ref().map_or(0, |validator| validator.under_way())
+    }
+
     /// Number of client queries that chase a CNAME over several replies.
     pub fn chases(&self) -> usize {
         self.resolver.clients.chases.len()

@@ -19,6 +19,7 @@ use crate::message::cname_chain::Chain;
 use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason, PolicyAction};
 use core::fmt;
 use core::net::Ipv6Addr;
+use dnssec::{Bogus, Insecure, Status};
 use wire::{EdeCode, Message, Rcode, Type};
 
 /// Query or question that an event belongs to. An index is used again after [`TraceEvent::Freed`] or [`TraceEvent::Completed`].
@@ -192,11 +193,44 @@ pub enum TraceEvent<'n> {
     AsksDeadAaaa,
     /// The AAAA lookup is asked again for its negative answer with the SOA record, because no address may be embedded.
     AsksNegativeAaaa,
+    /// A search of the keys of a zone is over.
+    ZoneSearched {
+        /// Name of the zone, if there is one.
+        zone: &'n [u8],
+        /// Result of the search.
+        state: ZoneState,
+    },
+    /// A reply has its verdict.
+    Validated {
+        /// Name of its question.
+        name: &'n [u8],
+        /// Type of its question.
+        qtype: Type,
+        /// The verdict.
+        status: Status,
+    },
     /// The answer is synthesized from the addresses.
     Synthesizes {
         /// True if both lookups were secure.
         secure: bool,
     },
+}
+
+/// Result of the search of a zone's keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ZoneState {
+    /// No zone begins at the name.
+    NoCut,
+    /// The keys of the zone are verified.
+    Secure,
+    /// The zone needs no signatures.
+    Insecure(Insecure),
+    /// The chain to the zone is broken.
+    Bogus(Bogus),
+    /// It is open if a zone begins at the name.
+    Unproven(Bogus),
+    /// There was no room, or the resolution has cost too much.
+    GivenUp,
 }
 
 /// Source of the rule of a response policy zone that decided, for operators.

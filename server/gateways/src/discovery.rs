@@ -197,6 +197,11 @@ impl Discovery {
         self.watched.iter().any(|one| one.is_interface(interface) && one.exists == Some(false))
     }
 
+    /// True if a router on the link of an interface has announced a prefix that counts still.
+    pub fn has_heard(&self, interface: &str) -> bool {
+        self.watched.iter().any(|one| one.is_interface(interface) && !one.announcements.is_empty())
+    }
+
     /// A number that grows with each change of the prefixes or of the TTL.
     pub fn version(&self) -> u64 {
         self.version

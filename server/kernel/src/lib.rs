@@ -8,6 +8,7 @@
 //! | [`pinned_array`] | the memory that system calls read and write |
 //! | [`control_messages`] | control messages of a send or a receive |
 //! | [`netlink`], [`interfaces`], [`router_options`] | questions to the kernel, the addresses of this machine, and what routers announce |
+//! | [`router_solicitation`] | questions to the routers |
 //! | [`remedy`] | the end of a message about an error: what to do |
 //!
 //! Functions that take a raw descriptor are for owners of the socket, who keep it open. Nothing here knows DNS, threads or time.
@@ -24,5 +25,6 @@ pub mod netlink;
 pub mod pinned_array;
 pub mod remedy;
 pub mod router_options;
+pub mod router_solicitation;
 #[allow(unsafe_code)]
 pub mod syscalls;

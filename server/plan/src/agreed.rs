@@ -54,6 +54,8 @@ pub struct LinkIpv4 {
     pub range: (Ipv4Addr, Ipv4Addr),
     /// Resolvers.
     pub dns: Vec<Ipv4Addr>,
+    /// Time for which clients that can do without IPv4 do so, in seconds. None: they are not told to.
+    pub v6_only_wait_s: Option<u32>,
 }
 
 impl Agreed {
@@ -163,18 +165,19 @@ pub fn encrypted(server: &Server, network: &Description, rdnss: &[Ipv6Addr]) -> 
 fn link(server: &Server, network: &Description, interface: &Interface) -> Link {
     let rdnss = rdnss(server, network, interface);
     let encrypted = encrypted(server, network, &rdnss);
+    let v6_only_wait_s = network.offers_v6_only_on(interface).then_some(network.v6_only_wait_s);
     Link {
         name: interface.name.clone(),
         addresses: interface.addresses.clone(),
         networks: interface.ipv6().map(|(_, entry)| entry.network()).collect(),
         rdnss,
         encrypted,
-        ipv4: interface.ipv4().next().and_then(|(_, entry)| link_ipv4(server, entry)),
+        ipv4: interface.ipv4().next().and_then(|(_, entry)| link_ipv4(server, entry, v6_only_wait_s)),
     }
 }
 
 /// IPv4 of a link: all addresses behind that of this machine, or before it if that is the last one.
-fn link_ipv4(server: &Server, entry: &InterfaceAddress) -> Option<LinkIpv4> {
+fn link_ipv4(server: &Server, entry: &InterfaceAddress, v6_only_wait_s: Option<u32>) -> Option<LinkIpv4> {
     let (network, IpAddr::V4(router)) = (entry.network(), entry.address) else { return None };
     let (first, last) = (network.nth(1)?, network.last()?);
     // The last one is the broadcast address.
@@ -188,6 +191,19 @@ fn link_ipv4(server: &Server, entry: &InterfaceAddress) -> Option<LinkIpv4> {
         true => (behind, last),
         false => (first, before),
     };
-    let dns = if server.listens_on(router.into()) { vec![router] } else { Vec::new() };
-    (range.0 <= range.1).then_some(LinkIpv4 { network, router, range, dns })
+    let dns = dns_ipv4(server, router);
+    (range.0 <= range.1).then_some(LinkIpv4 { network, router, range, dns, v6_only_wait_s })
+}
+
+/// Resolvers for DHCPv4: this machine on the link, if the server hears it there, else the IPv4 addresses that the server names itself.
+fn dns_ipv4(server: &Server, router: Ipv4Addr) -> Vec<Ipv4Addr> {
+    if server.listens_on(router.into()) {
+        return vec![router];
+    }
+    let named = server.listen.iter().filter(|listen| listen.port() == 53);
+    let named = named.filter_map(|listen| match listen.ip() {
+        IpAddr::V4(address) if !address.is_loopback() && !address.is_link_local() => Some(address),
+        _ => None,
+    });
+    named.collect()
 }

@@ -118,9 +118,14 @@ impl Description {
         matches!(self.gateway, Gateway::Jool | Gateway::Tayga)
     }
 
-    /// True if DHCPv4 clients are told to do without IPv4 (RFC 8925).
+    /// True if DHCPv4 clients of any interface are told to do without IPv4 (RFC 8925).
     pub fn offers_v6_only(&self) -> bool {
-        self.dhcpv4 != Dhcpv4::None && self.v6_only_wait_s > 0
+        self.client_interfaces().any(|(_, interface)| self.offers_v6_only_on(interface))
+    }
+
+    /// True if DHCPv4 clients of the interface are told to do without IPv4 (RFC 8925).
+    pub fn offers_v6_only_on(&self, interface: &Interface) -> bool {
+        self.dhcpv4 != Dhcpv4::None && self.v6_only_wait_s > 0 && interface.v6_only
     }
 }
 
@@ -133,6 +138,8 @@ pub struct Interface {
     pub role: Role,
     /// Addresses of this machine on it.
     pub addresses: Vec<InterfaceAddress>,
+    /// Whether its DHCPv4 clients are told to do without IPv4 (RFC 8925), if those of any interface are.
+    pub v6_only: bool,
 }
 
 impl Interface {

@@ -46,11 +46,13 @@ fn home() -> Input {
                     name: "wan".into(),
                     role: Role::Uplink,
                     addresses: vec![address("198.51.100.1", 24)],
+                    v6_only: true,
                 },
                 Interface {
                     name: "lan".into(),
                     role: Role::Clients,
                     addresses: vec![address("2001:db8:c::1", 64), address("192.168.7.1", 24)],
+                    v6_only: true,
                 },
             ],
         },
@@ -172,9 +174,11 @@ fn both_dhcp_servers_send_option_108_with_the_same_wait() {
     }
     let dnsmasq = changed(|input| input.network.dhcpv4 = Dhcpv4::Dnsmasq);
     let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
-    for line in
-        ["dhcp-option=108,1800i\n", "set:lan,192.168.7.2,192.168.7.254,255.255.255.0,1h\n", "port=0\n"]
-    {
+    for line in [
+        "dhcp-option=tag:lan,108,1800i\n",
+        "set:lan,192.168.7.2,192.168.7.254,255.255.255.0,1h\n",
+        "port=0\n",
+    ] {
         assert!(dnsmasq.contains(line), "{dnsmasq}");
     }
     let without = changed(|input| input.network.v6_only_wait_s = 0);
@@ -370,6 +374,77 @@ fn the_page_explains_each_file() {
         assert!(page.contains(&format!("`{}`: {}", file.path, file.explanation)), "{}", file.path);
     }
     assert!(page.contains("64:ff9b::c000:aa among the answers of `dig AAAA ipv4only.arpa`"), "{page}");
+}
+
+/// A router whose server and NAT64 gateways are other machines.
+fn elsewhere(input: &mut Input) {
+    input.server.listen = vec!["[2001:db8:53::53]:53".parse().unwrap(), "10.0.53.53:53".parse().unwrap()];
+    input.server.prefixes = vec![prefix("2001:db8:64::", 96), prefix("2001:db8:65::", 96)];
+    input.network.gateway = Gateway::Elsewhere;
+    input.network.gateway_address = None;
+    input.network.prefix = Some(prefix("2001:db8:64::", 96));
+}
+
+#[test]
+fn devices_with_ipv4_ask_the_server_where_it_listens_if_that_is_another_machine() {
+    let kea = text(&changed(elsewhere), "etc/kea/kea-dhcp4.conf");
+    assert!(kea.contains("{ \"name\": \"domain-name-servers\", \"data\": \"10.0.53.53\" }"), "{kea}");
+    let dnsmasq = changed(|input| {
+        elsewhere(input);
+        input.network.dhcpv4 = Dhcpv4::Dnsmasq;
+    });
+    let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
+    assert!(dnsmasq.contains("dhcp-option=tag:lan,option:dns-server,10.0.53.53\n"), "{dnsmasq}");
+    let local = changed(|input| {
+        elsewhere(input);
+        input.server.listen[1] = "127.0.0.1:53".parse().unwrap();
+    });
+    assert!(!text(&local, "etc/kea/kea-dhcp4.conf").contains("domain-name-servers"));
+}
+
+#[test]
+fn an_interface_may_keep_its_clients_at_ipv4_and_leave_synthesis_out() {
+    let crew = |input: &mut Input| {
+        let addresses = vec![address("2001:db8:d::1", 64), address("192.168.8.1", 24)];
+        let crew = Interface { name: "crew".into(), role: Role::Clients, addresses, v6_only: false };
+        input.network.interfaces.push(crew);
+        input.server.clients.push((network("2001:db8:d::", 64), true));
+    };
+    let kea = text(&changed(crew), "etc/kea/kea-dhcp4.conf");
+    let (lan, other) = kea.split_once("192.168.8.0/24").expect("two subnets");
+    assert!(lan.contains("\"code\": 108") && !other.contains("\"code\": 108"), "{kea}");
+    let dnsmasq = changed(|input| {
+        crew(input);
+        input.network.dhcpv4 = Dhcpv4::Dnsmasq;
+    });
+    let dnsmasq = text(&dnsmasq, "etc/dnsmasq.d/sixfold.conf");
+    assert_eq!(dnsmasq.matches(",108,1800i\n").count(), 1, "{dnsmasq}");
+    assert!(text(&changed(crew), "README.md").contains("| option 108 | 1800 s without IPv4, on `lan` |"));
+    // Nobody is told, so a NAT64 that is missing is no contradiction.
+    let legacy = |input: &mut Input| {
+        input.network.interfaces[1].v6_only = false;
+        input.network.gateway = Gateway::None;
+        input.network.gateway_address = None;
+    };
+    assert_eq!(found(legacy), Vec::<String>::new());
+    // Without IPv4 the clients need synthesis all the same.
+    let six = |input: &mut Input| {
+        crew(input);
+        input.network.interfaces[2].addresses.truncate(1);
+    };
+    assert_eq!(found(six), ["dns64.clients"]);
+}
+
+#[test]
+fn the_page_asks_for_routes_to_gateways_on_other_machines() {
+    let page = text(&changed(elsewhere), "README.md");
+    assert!(page.contains("route `2001:db8:64::/96`, `2001:db8:65::/96` to it."), "{page}");
+    assert!(!page.contains("the gateway is for the clients only"), "{page}");
+    let page = text(&home(), "README.md");
+    assert!(
+        !page.contains("another machine") && page.contains("the gateway is for the clients only"),
+        "{page}"
+    );
 }
 
 #[test]

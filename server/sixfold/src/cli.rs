@@ -382,7 +382,7 @@ pub struct Explain {
     /// The record type in the question, like PTR or TYPE65
     #[arg(long = "type", value_name = "TYPE", default_value = "AAAA", value_parser = parse_type)]
     pub record_type: wire::Type,
-    /// Ask with DO set, like a client that wants signatures
+    /// Ask with DO set, like a client that wants signatures, and show the chain of trust
     #[arg(long)]
     pub dnssec: bool,
     /// Ask with CD set, like a client that validates

@@ -14,7 +14,7 @@ use crate::identity::Identity;
 use crate::inherited_sockets::{InheritedSockets, Origin};
 use crate::log::{self, Log};
 use crate::observers::{Observers, RunningTraces, WorkerEngine};
-use crate::prefixes::{self, Echo, Prefixes};
+use crate::prefixes::{self, Prefixes, StartSockets};
 use crate::process::Process;
 use crate::reload::{Reloads, engine_settings};
 use crate::running_server::ServerHandle;
@@ -123,14 +123,14 @@ fn start_and_serve(
     let open_files = raise_file_limit(demo.is_some());
     let seed = predecessor.map(|predecessor| predecessor.steering_seed);
     let bound = Bound::bind(&config, open_files, demo.as_ref(), given, seed)?;
-    let echo = prefixes::open_echo(&config, predecessor.and_then(Predecessor::take_echo));
+    let sockets = StartSockets::open(&config, predecessor.and_then(Predecessor::take_echo));
     become_user(&config, identity.as_ref(), bound.control.as_ref())?;
     let Bound { workers, shared, streams, file_limit, metrics, control, for_successor } = bound;
     let refusal = match demo {
         Some(_) => Some(Refusal::Demo),
         None => (config.server.datapath == Datapath::Xdp).then_some(Refusal::Xdp),
     };
-    let for_successor = (for_successor, echo.as_ref().and_then(Echo::for_successor));
+    let for_successor = (for_successor, sockets.for_successor());
     let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, refusal);
     let handed = predecessor.map(|predecessor| &predecessor.negative_anchors[..]);
     let trust = TrustAnchors::new(&config, handed, shared.workers())?;
@@ -179,7 +179,7 @@ fn start_and_serve(
         sandbox,
         process,
     });
-    prefixes::start(Arc::clone(&server.prefixes), Arc::clone(&server.workers), echo)?;
+    prefixes::start(Arc::clone(&server.prefixes), Arc::clone(&server.workers), sockets)?;
     if let Err(error) = server.dnstap.configure(&server.config(), &server.workers, server.streams.addresses())
     {
         tracing::warn!(event = "dnstap_lost", "{error}");

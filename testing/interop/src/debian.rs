@@ -1,6 +1,6 @@
 //! Programs of Debian 13 for tests that need newer versions than Debian 12 has: radvd 2.20 and BIRD 2.17, which announce PREF64,
-//! kdig 3.4 and aioquic, which ask over QUIC, systemd-resolved 257, whose package would replace the resolver of this machine, PowerDNS
-//! Recursor 5.2, Kea 2.6, dnsmasq 2.91 and nftables 1.1, which read what `sixfold plan` writes, and mdBook. mmdebstrap unpacks their packages,
+//! kdig 3.4 and aioquic, which ask over QUIC, systemd-resolved 257, whose package would replace the resolver of this machine, four
+//! validators, Kea 2.6, dnsmasq 2.91 and nftables 1.1, which read what `sixfold plan` writes, and mdBook. mmdebstrap unpacks their packages,
 //! and what they depend on, into a folder; nothing is installed.
 
 use crate::kdig::Kdig;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// Packages beside those that they depend on. base-files has the links from /lib to /usr/lib.
 const PACKAGES: &str = "base-files,radvd,bird2,mdbook,knot-dnsutils,systemd-resolved,pdns-recursor,python3-aioquic,\
-                         kea-dhcp4-server,dnsmasq-base,nftables";
+                         kea-dhcp4-server,dnsmasq-base,nftables,unbound,bind9,knot-resolver";
 
 /// Users of the programs that drop their privileges; the packages are unpacked, not installed.
 const USERS: &str = "root:x:0:0::/:/bin/sh\nsystemd-resolve:x:992:992::/:/usr/sbin/nologin\n";

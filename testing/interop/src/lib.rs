@@ -25,6 +25,7 @@ mod requirement;
 mod scratch;
 mod sixfold;
 pub mod steady;
+pub mod validators;
 pub mod zones;
 
 pub use authority::{Authority, Program};

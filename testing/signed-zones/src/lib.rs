@@ -5,12 +5,14 @@
 //! validator under test: canonical form, key tags, hashes and signatures are written once more.
 //!
 //! Read in this order: [`verdict`] has the questions, [`faults`] the table, [`world`] the replies with the fault in them. [`zone`] has the
-//! chains of names and hashes, [`keys`] and `rsa` the signatures, [`text`] writes zones as files for other servers.
+//! chains of names and hashes, [`keys`] and `rsa` the signatures, [`text`] writes zones as files for other servers. A [`Forest`] has many
+//! worlds under one root.
 #![forbid(unsafe_code)]
 
 pub mod faults;
 pub mod keys;
 pub mod name;
+pub mod published;
 pub mod record;
 mod rsa;
 pub mod text;
@@ -20,6 +22,7 @@ pub mod zone;
 
 pub use faults::{Fault, Plant};
 pub use keys::Store;
+pub use published::{PUBLISHED, Published};
 pub use record::{Record, Reply, Rrset, rtype};
 pub use verdict::{KINDS, Kind, Owed, QUESTIONS, Verdict};
-pub use world::{Anchor, World};
+pub use world::{Anchor, Forest, World};

@@ -7,7 +7,7 @@ use dnssec::{
     Insecure, Known, MessageBudget, NegativeAnchor, Next, Question, SignatureJob, Status, Timestamp,
     Validation, Verdict, ZoneKeys, Zones, entry_by_anchors, entry_by_ds,
 };
-use signed_zones::{Owed, Verdict as Owes, World, rtype};
+use signed_zones::{Owed, Record, Reply, Verdict as Owes, World, rtype};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use wire::Message;
@@ -86,23 +86,57 @@ impl Verified {
     }
 }
 
+/// Order of the records in each section of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    AsMade,
+    Reversed,
+    /// The first third comes last.
+    Turned,
+    /// Signatures and proofs come first.
+    ByType,
+}
+
+/// All orders.
+pub const ORDERS: [Order; 4] = [Order::AsMade, Order::Reversed, Order::Turned, Order::ByType];
+
+impl Order {
+    fn sort(self, records: &mut [Record]) {
+        match self {
+            Order::AsMade => {}
+            Order::Reversed => records.reverse(),
+            Order::Turned => records.rotate_left(records.len() / 3),
+            Order::ByType => records.sort_by_key(|record| std::cmp::Reverse(record.rtype)),
+        }
+    }
+}
+
 /// Resolver, with the zones that it has learned about.
 pub struct Resolver<'w> {
     world: &'w World,
+    order: Order,
     verified: &'w Verified,
     zones: Table,
     work: Work,
 }
 
 impl<'w> Resolver<'w> {
-    pub fn new(world: &'w World, verified: &'w Verified) -> Resolver<'w> {
-        Resolver { world, verified, zones: Table::default(), work: Work::default() }
+    /// Resolver that gets records in an order.
+    pub fn new(world: &'w World, verified: &'w Verified, order: Order) -> Resolver<'w> {
+        Resolver { world, order, verified, zones: Table::default(), work: Work::default() }
+    }
+
+    fn reply(&self, name: &[u8], rtype: u16) -> Reply {
+        let mut reply = self.world.reply(name, rtype);
+        self.order.sort(&mut reply.answer);
+        self.order.sort(&mut reply.authority);
+        reply
     }
 
     /// Response to a client that sets DO, the reason, and the work.
     pub fn resolve(&mut self, name: &[u8], rtype: u16) -> (Owed, Status, Work) {
         self.work = Work::default();
-        let reply = self.world.reply(name, rtype);
+        let reply = self.reply(name, rtype);
         let status = self.judge(&reply.octets(name, rtype), &mut Budget::new());
         let verdict = match status {
             Status::Secure => Owes::Secure,
@@ -193,7 +227,7 @@ impl<'w> Resolver<'w> {
     }
 
     fn delegation(&mut self, zone: &[u8], budget: &mut Budget) -> Entered {
-        let message = self.world.reply(zone, rtype::DS).octets(zone, rtype::DS);
+        let message = self.reply(zone, rtype::DS).octets(zone, rtype::DS);
         let groups = match Message::parse(&message).map(|message| Groups::of(&message)) {
             Ok(Ok(groups)) => groups,
             _ => return Entered::Unproven(Bogus::Malformed),
@@ -222,7 +256,7 @@ impl<'w> Resolver<'w> {
 
     /// Keys of a zone by its DS records, or by its anchors.
     fn keys_by(&mut self, zone: &[u8], ds: Option<&[Vec<u8>]>, budget: &mut Budget) -> Entered {
-        let message = self.world.reply(zone, rtype::DNSKEY).octets(zone, rtype::DNSKEY);
+        let message = self.reply(zone, rtype::DNSKEY).octets(zone, rtype::DNSKEY);
         let groups = match Message::parse(&message).map(|message| Groups::of(&message)) {
             Ok(Ok(groups)) => groups,
             _ => return Entered::Bogus(Bogus::Malformed),

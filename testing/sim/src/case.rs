@@ -9,6 +9,7 @@ use crate::pending::Pending;
 use crate::policy::Rule;
 use crate::prefix::Prefix;
 use crate::timeline::{Key, Timeline};
+use crate::trials::Fates;
 use core::cell::Cell;
 use engine::dns64::gateways::Spread;
 use std::net::IpAddr;
@@ -35,6 +36,8 @@ pub struct Case<'a> {
     pub client: IpAddr,
     /// The prefixes that the client gets by the states of the gateways; none: all.
     pub given: Option<Given>,
+    /// The verdicts about real addresses of which the engine was told.
+    pub fates: &'a Fates,
     /// Decision of the response policy so far.
     pub rpz: Cell<RpzState<'a>>,
 }
@@ -96,14 +99,26 @@ impl<'a> Case<'a> {
             }
             let list = config.prefixes_for(self.query.name, address);
             // What is written for one client network is copied for others, under their prefixes; but not what a rule decides.
-            let is_copied =
-                core::ptr::eq(list, &config.prefixes[..]) && !config.ignores_real(self.query.name);
+            let is_copied = core::ptr::eq(list, &config.prefixes[..])
+                && !config.ignores_real(self.query.name)
+                && !config.verifies_real(self.query.name);
             match settings.spread == Spread::Client && is_copied {
                 true => list.iter().any(is_probed),
                 false => self.prefixes_for(address, config).iter().any(is_probed),
             }
         };
         addresses.iter().any(may_have_probed).then_some(settings.answer_ttl)
+    }
+
+    /// True if a configuration verifies the addresses in real AAAA records of the name. A client that validates gets what was signed.
+    pub(crate) fn verifies(&self, config: &Config) -> bool {
+        let validates = self.query.bits.dnssec_ok && self.query.bits.cd;
+        config.verifies_real(self.query.name) && !validates
+    }
+
+    /// True if a real address proved dead.
+    pub(crate) fn is_dead(&self, address: &[u8; 16]) -> bool {
+        self.fates.get(address) == Some(&false)
     }
 
     /// True if a configuration answers a question without an upstream.

@@ -9,12 +9,20 @@ use crate::lookup::{LookupReport, possible_lookups};
 /// The TTL bound of a synthesis when the AAAA reply has no SOA record, seconds (RFC 6147 section 5.1.7).
 const TTL_WITHOUT_SOA: u32 = 600;
 
+/// Longest TTL of an answer that a dead real address has changed, seconds.
+const DEAD_TTL: u32 = 60;
+
+/// Longest TTL of a real address that was not tried, seconds.
+const UNTRIED_TTL: u32 = 30;
+
 /// The AAAA lookup after which AAAA records are synthesized.
 #[derive(Clone, Copy)]
 pub(crate) struct Aaaa<'a> {
     pub(crate) lookup: &'a LookupReport<'a>,
     /// The reply has no AAAA record, rather than a failure or excluded ones.
     pub(crate) is_nodata: bool,
+    /// It has real AAAA records, and the addresses in them are dead.
+    pub(crate) is_dead: bool,
     /// The configuration that decided on the synthesis.
     pub(crate) decided_by: &'a Config,
 }
@@ -54,6 +62,9 @@ pub(crate) fn is_synthesized<'a>(
     (low, high) = (low.min(a_low), high.min(a_high.saturating_add(slack)));
     if let Some(longest) = case.longest_ttl(&said.v4, config) {
         (low, high) = (if may_be_cached { 0 } else { low.min(longest) }, high.min(longest));
+    }
+    if aaaa.is_dead {
+        (low, high) = (low.min(DEAD_TTL), high.min(DEAD_TTL));
     }
     if answer.rcode() != 0 || !has_aliases(case, lookups) || !answer.v4.is_empty() {
         return false;
@@ -155,14 +166,56 @@ pub(crate) fn is_forwarded(
     is_proved: bool,
     config: &Config,
 ) -> bool {
+    is_forwarded_if(
+        case,
+        lookups,
+        |address| !(is_filtered && config.excludes(address)),
+        None,
+        is_proved,
+        config,
+    )
+}
+
+/// True if the answer has the real addresses of the last lookup, an AAAA lookup under a rule that verifies them: without the dead ones, or
+/// all if there is nothing better.
+pub(crate) fn is_verified(
+    case: &Case<'_>,
+    lookups: &[LookupReport<'_>],
+    has_dead: bool,
+    config: &Config,
+) -> bool {
+    let Some(said) = lookups.last().and_then(|last| last.reply) else { return false };
+    let real: Vec<_> = said.v6.iter().filter(|address| !config.excludes(address)).collect();
+    let is_untried = |address: &&[u8; 16]| !case.fates.contains_key(*address);
+    // A verdict may be so old that the address counts as untried.
+    let ttl = match () {
+        () if has_dead => (DEAD_TTL, DEAD_TTL),
+        () if real.iter().any(|address| is_untried(address)) => (UNTRIED_TTL, UNTRIED_TTL),
+        () if real.iter().any(|address| case.is_dead(address)) => (UNTRIED_TTL, DEAD_TTL),
+        () => (UNTRIED_TTL, u32::MAX),
+    };
+    let keeps = |address: &[u8; 16]| !config.excludes(address) && (has_dead || !case.is_dead(address));
+    is_forwarded_if(case, lookups, keeps, Some(ttl), true, config)
+        || has_dead && is_forwarded_if(case, lookups, |_| true, Some(ttl), true, config)
+}
+
+/// True if the answer is the reply of the last lookup with the IPv6 addresses that are kept. `longest_ttl`: least and greatest bound of their TTL,
+/// seconds.
+fn is_forwarded_if(
+    case: &Case<'_>,
+    lookups: &[LookupReport<'_>],
+    keeps: impl Fn(&[u8; 16]) -> bool,
+    longest_ttl: Option<(u32, u32)>,
+    is_proved: bool,
+    config: &Config,
+) -> bool {
     let answer = case.answer;
     let Some((last, before)) = lookups.split_last() else { return false };
     let Some(said) = last.reply else { return false };
     if u16::from(said.rcode) != answer.rcode() || !has_aliases(case, lookups) {
         return false;
     }
-    let keeps = |address: &&[u8; 16]| !(is_filtered && config.excludes(address));
-    let v6: Vec<_> = said.v6.iter().filter(keeps).collect();
+    let v6: Vec<_> = said.v6.iter().filter(|address| keeps(address)).collect();
     if answer.is_truncated() {
         // RFC 2181 section 9: an RRset is complete or absent.
         let is_whole = |seen: usize, said: usize| seen == 0 || seen == said;
@@ -173,6 +226,7 @@ pub(crate) fn is_forwarded(
             && may_be_truncated(case, lookups, said.v4.len() + v6.len());
     }
     let (low, high) = last.ttl(said.ttl);
+    let (low, high) = longest_ttl.map_or((low, high), |longest| (low.min(longest.0), high.min(longest.1)));
     let end =
         if said.is_loop { case.query.name } else { said.edges.last().map_or(NameId::MAX, |edge| edge.1) };
     let fits =

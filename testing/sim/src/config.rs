@@ -2,7 +2,7 @@
 
 use crate::cookie::Secret;
 use crate::gateway_config::GatewayConfig;
-use crate::ground_truth::{GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
+use crate::ground_truth::{FIRST_ARPA_ID, GroundTruth, MILLI, NameId, SECOND, ZONES, zone_of};
 use crate::local_oracle::Owned;
 use crate::mappings::MappingLines;
 use crate::policy::Rules as PolicyRules;
@@ -44,6 +44,8 @@ pub struct Config {
     pub mappings: MappingLines,
     /// Real AAAA records of names under `ignore.test` are ignored.
     pub ignores: bool,
+    /// Zone of the names whose real AAAA records are verified.
+    pub verified: Option<usize>,
     /// IPv4 addresses of 45.0.0.0/8 are not embedded.
     pub leaves_out: bool,
     /// IPv4 clients have no DNS64.
@@ -143,6 +145,7 @@ impl Config {
             discovery: None,
             mappings: MappingLines::default(),
             ignores: false,
+            verified: None,
             leaves_out: false,
             v6_only: false,
             closed: rng.permille(200),
@@ -264,6 +267,11 @@ impl Config {
         self.ignores && zone_of(name) == 2
     }
 
+    /// True if the addresses in real AAAA records of a name are verified.
+    pub fn verifies_real(&self, name: NameId) -> bool {
+        self.verified == Some(zone_of(name)) && name < FIRST_ARPA_ID
+    }
+
     /// The configuration as settings of the engine.
     pub fn to_engine(&self, ground_truth: &GroundTruth) -> Settings {
         Settings {
@@ -345,7 +353,7 @@ impl Config {
             recursive_only: self.recursive_only,
             max_records: self.max_records,
             arpa: Arpa { reverse: self.reverse, ..Arpa::default() },
-            // There are at most three rules, so the limit of the engine is never reached.
+            // There are at most four rules, so the limit of the engine is never reached.
             rules: Arc::new(Rules::build(self.rules()).unwrap_or_default()),
             discovery: self
                 .discovery
@@ -364,15 +372,16 @@ impl Config {
         if let Some(prefix) = &self.legacy {
             rules.push(Rule { names: zone(1), prefixes: vec![prefix.to_engine()], ..Rule::default() });
         }
-        if self.ignores {
+        let mut add_general = |place: usize, real_aaaa: RealAaaa| {
             let prefixes: Vec<Pref64> = self.prefixes.iter().map(Prefix::to_engine).collect();
-            rules.push(Rule {
-                names: zone(2),
-                awaits_discovery: prefixes.is_empty(),
-                prefixes,
-                real_aaaa: RealAaaa::Ignore,
-                ..Rule::default()
-            });
+            let awaits_discovery = prefixes.is_empty();
+            rules.push(Rule { names: zone(place), awaits_discovery, prefixes, real_aaaa, ..Rule::default() });
+        };
+        if self.ignores {
+            add_general(2, RealAaaa::Ignore);
+        }
+        if let Some(place) = self.verified {
+            add_general(place, RealAaaa::Verify);
         }
         rules
     }

@@ -168,6 +168,7 @@ impl World {
             edns,
             tcp,
             generation: self.configs.len() - 1,
+            verdicts: self.trials.told.len() - 1,
             refused: self.refused_for_room(),
             sent: 1,
             answered: 0,
@@ -225,6 +226,9 @@ impl World {
                 self.tell_gateways();
             }
         }
+        if self.config().verified.is_some() && self.trials.draws_end() {
+            self.end_trials();
+        }
         if self.config().discovery.is_some() && self.sources.draws_change() {
             self.discover();
         }
@@ -245,6 +249,16 @@ impl World {
             self.outbox.now = self.now;
             self.timeline.record_trouble(None, self.now);
         }
+    }
+
+    /// Trials of real addresses end.
+    fn end_trials(&mut self) {
+        let untried = self.engine.take_untried();
+        self.trials.end(untried, instant(self.now));
+        self.trace(|world| format!("verdicts {:?}", world.trials.told.last()));
+        self.engine.set_verdicts(self.trials.to_engine());
+        self.tally.trials += 1;
+        self.finish_step();
     }
 
     /// The sources of prefixes tell of others than before.
@@ -279,6 +293,7 @@ impl World {
             self.gateways.draw(&mut config);
         }
         self.sources.draw(&mut config);
+        self.trials.draw(&mut config);
         if config.mappings.is_empty() {
             config.mappings = MappingLines::draw(&self.ground_truth, &mut self.mapping_rng);
         }
@@ -287,6 +302,7 @@ impl World {
         self.gateways.configure(&config, self.now, self.now - self.jumped);
         let mut settings = config.to_engine(&self.ground_truth);
         settings.dns64.gateways = self.gateways.to_engine();
+        settings.dns64.verdicts = config.verified.is_some().then(|| self.trials.to_engine());
         self.engine.configure(settings);
         self.configs.push(config);
         self.reloaded = self.now - self.jumped;

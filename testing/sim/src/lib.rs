@@ -5,7 +5,7 @@
 //! The crate uses no sockets, no real clock and no configuration files; no other crate depends on it. Read [`world`] first (the
 //! data), then `event_loop.rs` (the order of events), `judge.rs` (the invariants) and [`oracle`] (the rules of DNS64). The
 //! world around the engine is in [`ground_truth`], [`client`], [`upstream`], [`network_faults`], [`gateways`] and [`forger`]. [`policy_worlds`]
-//! stands apart: worlds of response policy zones, without network faults.
+//! and [`keyed_worlds`] stand apart: worlds of response policy zones, and worlds of signed zones with a validating engine.
 //!
 //! `docs/simulation.md` of the project lists the checks, and tells how to replay a failing seed.
 #![forbid(unsafe_code)]
@@ -23,6 +23,7 @@ pub mod gateway_config;
 pub mod gateways;
 pub mod ground_truth;
 mod judge;
+pub mod keyed_worlds;
 pub mod local_oracle;
 mod lookup;
 pub mod mappings;
@@ -42,5 +43,6 @@ mod rpz_oracle;
 pub mod run;
 pub mod spoofing;
 pub mod timeline;
+pub mod trials;
 pub mod upstream;
 pub mod world;

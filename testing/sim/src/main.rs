@@ -1,10 +1,10 @@
 //! `sixfold-sim`: runs worlds of the simulator. See `docs/simulation.md`.
 #![forbid(unsafe_code)]
 
-use sixfold_sim::policy_worlds;
 use sixfold_sim::run::{Plan, replay_command, run};
 use sixfold_sim::spoofing::{Knowledge, Score, spoof_all};
 use sixfold_sim::world::World;
+use sixfold_sim::{keyed_worlds, policy_worlds};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
        sixfold-sim --seed S [--queries M] [--trace]
        sixfold-sim forge [--replies N] [--knows WHAT] [--from S] [--threads N]
        sixfold-sim policy [--seeds N] [--from S] [--threads N]
+       sixfold-sim keys [--seeds N] [--from S] [--queries M] [--threads N]
+       sixfold-sim keys --seed S [--queries M] [--trace]
 
   --seeds N      number of worlds (default 100; unlimited with --minutes)
   --from S       seed of the first world (default 1)
@@ -28,6 +30,7 @@ Usage: sixfold-sim [--seeds N] [--from S] [--queries M] [--minutes T] [--threads
   --replies N    forged replies of each attacker (default 1000000)
   --knows WHAT   run only this attacker: address, port, letters, all-but-cookie, changed-letters, old-cookie
   policy         run worlds of response policy zones, whose answers a model of its own predicts
+  keys           run worlds of signed zones, with a forger who has everything but the keys
 
 Example: sixfold-sim --seeds 1000 --queries 10000
 ";
@@ -40,6 +43,7 @@ struct Options {
     plan: Plan,
     forge: Option<Spoofing>,
     policy: bool,
+    keys: bool,
 }
 
 /// Options of `sixfold-sim forge`.
@@ -66,6 +70,9 @@ fn main() -> ExitCode {
     if options.policy {
         return run_policy(&options.plan);
     }
+    if options.keys {
+        return run_keys(&options);
+    }
     match options.seed {
         Some(seed) => run_one(seed, options.plan.queries, options.trace),
         None => run_many(&options.plan),
@@ -75,16 +82,25 @@ fn main() -> ExitCode {
 fn parse_options(mut words: impl Iterator<Item = String>) -> Result<Option<Options>, String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let plan = Plan { first_seed: 1, seeds: 100, queries: 10_000, time: None, threads, keep_going: false };
-    let mut options =
-        Options { seed: None, trace: false, seeds: None, minutes: None, plan, forge: None, policy: false };
+    let mut options = Options {
+        seed: None,
+        trace: false,
+        seeds: None,
+        minutes: None,
+        plan,
+        forge: None,
+        policy: false,
+        keys: false,
+    };
     while let Some(word) = words.next() {
         let mut number = || -> Result<u64, String> {
             let text = words.next().ok_or(format!("{word}: the number is missing"))?;
             text.parse().map_err(|_| format!("{word}: {text:?} is not a number"))
         };
         match word.as_str() {
-            "policy" if options.forge.is_none() => options.policy = true,
-            "forge" if options.forge.is_none() && !options.policy => {
+            "policy" if options.forge.is_none() && !options.keys => options.policy = true,
+            "keys" if options.forge.is_none() && !options.policy => options.keys = true,
+            "forge" if options.forge.is_none() && !options.policy && !options.keys => {
                 options.forge = Some(Spoofing { replies: 1_000_000, knows: Knowledge::ALL.to_vec() });
             }
             "--replies" | "--knows" if options.forge.is_none() => {
@@ -193,6 +209,44 @@ fn run_policy(plan: &Plan) -> ExitCode {
     if score.different == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+fn run_keys(options: &Options) -> ExitCode {
+    let Plan { first_seed, seeds, queries, threads, .. } = options.plan;
+    if let Some(seed) = options.seed {
+        return match keyed_worlds::play(seed, queries, options.trace) {
+            Ok(tally) => {
+                println!("seed {seed}: {tally:?}");
+                ExitCode::SUCCESS
+            }
+            Err(what) => {
+                println!("seed {seed}: {what}");
+                ExitCode::FAILURE
+            }
+        };
+    }
+    let start = Instant::now();
+    let score = keyed_worlds::play_all(first_seed, seeds, queries, threads);
+    for (seed, what) in &score.shown {
+        println!(
+            "seed {seed}: {what}\nreplay with: sixfold-sim keys --queries {queries} --trace --seed {seed}"
+        );
+    }
+    let (tally, seconds) = (&score.tally, start.elapsed().as_secs_f64());
+    println!(
+        "{} worlds, {} answers ({} with AD, {} SERVFAIL), {} questions upstream, {} replies forged, \
+         {} verifications, {} worlds with a broken invariant, {seconds:.1} s, {:.0} answers/s on {threads} threads",
+        score.worlds,
+        tally.answers,
+        tally.secure,
+        tally.failed,
+        tally.asked,
+        tally.forged,
+        tally.verifications,
+        score.failures,
+        tally.answers as f64 / seconds,
+    );
+    if score.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
 fn run_many(plan: &Plan) -> ExitCode {
     let start = Instant::now();
     let outcome = run(plan);
@@ -204,7 +258,7 @@ fn run_many(plan: &Plan) -> ExitCode {
     let tally = &outcome.tally;
     println!(
         "{} seeds, {} queries ({} judged, {} synthesized, {} SERVFAIL, {} answered at once), {} questions upstream, \
-         {} forged replies, {} reloads, {} changes of gateways, {} of discovered prefixes, {} mapped answers, {} failures, {seconds:.1} s, {:.0} queries/s on {} threads",
+         {} forged replies, {} reloads, {} changes of gateways, {} of discovered prefixes, {} mapped answers, {} verdicts with {} healed answers, {} failures, {seconds:.1} s, {:.0} queries/s on {} threads",
         outcome.seeds,
         tally.queries,
         tally.judged,
@@ -217,6 +271,8 @@ fn run_many(plan: &Plan) -> ExitCode {
         tally.gateway_changes,
         tally.discoveries,
         tally.mapped,
+        tally.trials,
+        tally.healed,
         outcome.failures.len(),
         tally.queries as f64 / seconds,
         plan.threads,

@@ -5,7 +5,7 @@
 //! The way of a judgement: [`Case::is_allowed`] → AAAA lookup → A lookup → comparison of the answer with these lookups (`comparison.rs`).
 
 use crate::case::{Case, RpzState};
-use crate::comparison::{Aaaa, is_forwarded, is_servfail, is_synthesized};
+use crate::comparison::{Aaaa, embedded_addresses, is_forwarded, is_servfail, is_synthesized, is_verified};
 use crate::config::Config;
 use crate::ground_truth::{A, AAAA, Bits, NameId, SECOND, Said, ZONES, zone_of};
 use crate::lookup::{FAILURE_LIFE, LookupReport, possible_lookups};
@@ -134,7 +134,11 @@ impl<'a> Case<'a> {
         }
         let is_real = |address: &[u8; 16]| !decided_by.excludes(address);
         match said.v6.iter().any(is_real) {
-            true => decided_by.ignores_real(self.query.name),
+            true => {
+                let is_dead = |address: &[u8; 16]| !is_real(address) || self.is_dead(address);
+                let are_dead = self.verifies(decided_by) && !lookup.is_local && said.v6.iter().all(is_dead);
+                decided_by.ignores_real(self.query.name) || are_dead
+            }
             false => Chase::of(before, lookup, said.is_unfinished() && said.v6.is_empty()) == Chase::None,
         }
     }
@@ -150,7 +154,7 @@ impl<'a> Case<'a> {
         let decided_by = configs.decided_by;
         let [.., on_timeout] = decided_by.synthesize;
         let Some(said) = lookup.reply else {
-            let aaaa = Aaaa { lookup: &lookup, is_nodata: false, decided_by };
+            let aaaa = Aaaa { lookup: &lookup, is_nodata: false, is_dead: false, decided_by };
             return if on_timeout {
                 self.allows_after_a_lookup(name, before, aaaa, configs)
             } else {
@@ -184,6 +188,10 @@ impl<'a> Case<'a> {
         if said.rcode == 0 {
             let is_real = |address: &[u8; 16]| !decided_by.excludes(address);
             if said.v6.iter().any(is_real) {
+                // What is known here counts as it is.
+                if !lookup.is_local && self.verifies(decided_by) {
+                    return self.allows_verified(name, before, lookup, configs);
+                }
                 if !decided_by.ignores_real(self.query.name) {
                     return self.is_forwarded_behind(before, lookup, configs);
                 }
@@ -197,7 +205,65 @@ impl<'a> Case<'a> {
                 is_nodata = said.v6.is_empty();
             }
         }
-        self.allows_after_a_lookup(name, before, Aaaa { lookup: &lookup, is_nodata, decided_by }, configs)
+        self.allows_after_a_lookup(
+            name,
+            before,
+            Aaaa { lookup: &lookup, is_nodata, is_dead: false, decided_by },
+            configs,
+        )
+    }
+
+    /// True if the answer is allowed after an AAAA lookup with real addresses, under a rule that verifies them: the living ones, or if all are
+    /// dead what the A lookup leads to, or the dead ones if that is nothing.
+    fn allows_verified(
+        &self,
+        name: NameId,
+        before: &mut Vec<LookupReport<'a>>,
+        lookup: LookupReport<'a>,
+        configs: ConfigPair<'a>,
+    ) -> bool {
+        let ConfigPair { decided_by, written_by } = configs;
+        let real = lookup
+            .reply
+            .into_iter()
+            .flat_map(|said| &said.v6)
+            .filter(|address| !decided_by.excludes(address));
+        let are_dead = real.clone().all(|address| self.is_dead(address));
+        if are_dead {
+            let aaaa = Aaaa { lookup: &lookup, is_nodata: false, is_dead: true, decided_by };
+            if self.allows_after_a_lookup(name, before, aaaa, configs) {
+                return true;
+            }
+            // A reload between the two lookups may bring a prefix back, and the states of its former gateways are not kept.
+            let may_refuse = |config: &Config| {
+                self.configs.len() > 1
+                    && config.gateways.as_ref().is_some_and(|gateways| gateways.is_empty_if_all_down)
+            };
+            let has_none = |said: &Said| {
+                let is_empty =
+                    |config| may_refuse(config) || embedded_addresses(self, said, config).is_empty();
+                said.rcode != 0 || self.configs.iter().any(is_empty)
+            };
+            let mut others = self.lookups(name, A).into_iter();
+            if !others.any(|lookup| lookup.reply.is_none_or(has_none)) {
+                return false;
+            }
+            // What is not in the cache is asked for again, and a failure then is the answer.
+            let again = self.lookups(name, AAAA);
+            let mut failed =
+                again.into_iter().filter(|lookup| lookup.reply.is_none_or(|said| said.rcode != 0));
+            let is_failure = failed.any(|lookup| match lookup.reply {
+                None => is_servfail(self),
+                Some(_) => self.is_forwarded_behind(before, lookup, configs),
+            });
+            if is_failure {
+                return true;
+            }
+        }
+        before.push(lookup);
+        let is_verified = is_verified(self, before, are_dead, written_by);
+        before.pop();
+        is_verified
     }
 
     /// True if the answer is allowed behind a lookup that ends in an alias. `allows`: for the name that it leads to.
@@ -333,12 +399,14 @@ impl<'a> Case<'a> {
                     });
                 }
             }
-            let Some(said) = lookup.reply else { return is_servfail(self) };
+            let Some(said) = lookup.reply else { return !aaaa.is_dead && is_servfail(self) };
             let has_addresses = said.rcode == 0 && !said.v4.is_empty();
             let chase = Chase::of(before, &lookup, !has_addresses && said.is_unfinished());
             before.push(lookup);
             let is_allowed = match chase {
                 Chase::Goes(target) => self.allows_after_a_lookup(target, before, aaaa, configs),
+                // The dead addresses are the answer.
+                Chase::Fails | Chase::None if aaaa.is_dead && !has_addresses => false,
                 Chase::Fails => is_servfail(self),
                 Chase::None if has_addresses => is_synthesized(self, name, before, aaaa, configs.written_by),
                 Chase::None => {

@@ -33,6 +33,8 @@ pub struct Pending {
     pub tcp: bool,
     /// Number of the configuration in force at arrival.
     pub generation: usize,
+    /// Number of the verdicts about real addresses in force at arrival.
+    pub verdicts: usize,
     /// Queries that the engine had refused for lack of room before this one arrived.
     pub refused: u64,
     /// Number of messages sent: the query and its retransmissions.

@@ -15,6 +15,7 @@ use crate::pending::Pending;
 use crate::rates::Buckets;
 use crate::rng::Rng;
 use crate::timeline::Timeline;
+use crate::trials::Trials;
 use crate::upstream::Arrival;
 use engine::{Capacity, Counter, Engine, Link, Span};
 use netem::{Direction, Impairments};
@@ -61,6 +62,10 @@ pub struct Tally {
     pub hits: u64,
     /// Changes of the states of gateways.
     pub gateway_changes: u64,
+    /// Ends of trials of real addresses.
+    pub trials: u64,
+    /// Answers in place of real addresses that are dead.
+    pub healed: u64,
     /// Changes of what the sources of prefixes tell.
     pub discoveries: u64,
     /// Answers with addresses of explicit mappings.
@@ -79,6 +84,8 @@ impl Tally {
         self.failed += other.failed;
         self.hits += other.hits;
         self.gateway_changes += other.gateway_changes;
+        self.trials += other.trials;
+        self.healed += other.healed;
         self.discoveries += other.discoveries;
         self.mapped += other.mapped;
     }
@@ -124,6 +131,7 @@ pub struct World {
     pub(crate) clients: Clients,
     pub(crate) gateways: Gateways,
     pub(crate) sources: Sources,
+    pub(crate) trials: Trials,
     /// Random numbers for mappings: a world without them plays as if there were none.
     pub(crate) mapping_rng: Rng,
     pub(crate) forger: Forger,
@@ -167,6 +175,8 @@ impl World {
         config.mappings = MappingLines::draw(&ground_truth, &mut mapping_rng);
         let mut sources = Sources::new(seed);
         sources.draw(&mut config);
+        let mut trials = Trials::new(seed);
+        trials.draw(&mut config);
         gateways.configure(&config, SECOND, SECOND);
         config.prepare(&ground_truth);
         let mut settings = config.to_engine(&ground_truth);
@@ -189,6 +199,7 @@ impl World {
             gateways,
             mapping_rng,
             sources,
+            trials,
             forger: Forger::default(),
             configs: vec![config],
             timeline: Timeline::default(),

@@ -29,6 +29,8 @@ fn in_any_network_faults_every_answer_is_one_that_the_oracle_allows() {
         tally.reloads,
         tally.mapped,
         tally.discoveries,
+        tally.trials,
+        tally.healed,
     ];
     assert!(tally.judged >= 45 * QUERIES && seen.iter().all(|&count| count > 20), "{tally:?}");
 }

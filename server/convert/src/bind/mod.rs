@@ -9,6 +9,7 @@ mod identity;
 mod options;
 mod syntax;
 mod synthesis;
+mod validation;
 mod views;
 mod vocabulary;
 mod zones;
@@ -80,9 +81,15 @@ fn top_level(statement: &Statement, context: &Context<'_>, options: &mut Options
             for inner in block {
                 match inner.keyword() {
                     "zone" => zones::read(inner, policies, encryption, draft),
+                    "trust-anchors" | "managed-keys" | "trusted-keys" => {
+                        validation::read_anchors(inner, draft);
+                    }
                     _ => options.read(inner, named, encryption, draft),
                 }
             }
+        }
+        ("trust-anchors" | "managed-keys" | "trusted-keys", Some(_)) => {
+            validation::read_anchors(statement, draft);
         }
         ("tls" | "http", _) => draft.record(&statement.spot, Outcome::Carried),
         (keyword, _) => draft.record(&statement.spot, known(vocabulary::TOP_LEVEL, keyword)),

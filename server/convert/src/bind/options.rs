@@ -5,6 +5,7 @@ use super::encryption::Encryption;
 use super::identity::AboutItself;
 use super::syntax::Statement;
 use super::synthesis::{self, Synthesis};
+use super::validation::Switches;
 use super::{everywhere, forwarders, vocabulary, zones};
 use crate::draft::Draft;
 use crate::empty_zones;
@@ -40,8 +41,7 @@ pub(super) struct Options {
     answers_stale: bool,
     max_stale: Option<u64>,
     policy_zones: Vec<(String, Spot)>,
-    /// The file has `dnssec-validation`.
-    names_validation: bool,
+    validation: Switches,
     about_itself: AboutItself,
 }
 
@@ -72,6 +72,7 @@ impl Options {
             || self.read_access(statement, named)?
             || self.read_dns64(statement, named, draft)?
             || self.read_cache(statement, draft)?
+            || self.validation.read(statement, draft)?
             || read_limits(statement, draft)?)
     }
 
@@ -299,10 +300,6 @@ impl Options {
                 differs_if(text != "0", "Sixfold refreshes in the last tenth of the TTL")?;
             }
             "edns-udp-size" | "max-udp-size" => value::set_udp_size(&mut draft.model.udp_size, text)?,
-            "dnssec-validation" => {
-                self.names_validation = true;
-                require(text == "no", value::NO_VALIDATION)?;
-            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -344,10 +341,7 @@ impl Options {
         self.finish_destinations(port, draft);
         self.finish_access(draft);
         std::mem::take(&mut self.about_itself).finish(draft);
-        if !self.names_validation {
-            let spot = Spot::line(1, "dnssec-validation, which is `auto` if the file does not say");
-            draft.record(&spot, value::NO_VALIDATION);
-        }
+        std::mem::take(&mut self.validation).finish(draft);
         if let Some(spot) = self.forwarders.as_ref().filter(|_| self.forwards_only.is_none()) {
             let how =
                 "BIND resolves names itself when the forwarders fail (`forward first`), and Sixfold does not";

@@ -5,7 +5,6 @@ use crate::ledger::Known::{self, LeftOver, NoMeaning};
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const AUTHORITATIVE: &str = "concerns zones that BIND serves or transfers";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
-const VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`";
 
 /// Statements outside of `options`.
 pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
@@ -13,7 +12,6 @@ pub(super) const TOP_LEVEL: &[(&str, Known)] = &[
     ("logging", LeftOver("write it by hand: [log] in sixfold.toml(5)")),
     ("key", NoMeaning("keys are for zone transfers, updates and rndc")),
     ("statistics-channels", LeftOver("see `metrics.listen`, with metrics for Prometheus")),
-    ("trust-anchors managed-keys trusted-keys", NoMeaning(VALIDATION)),
     ("masters primaries parental-agents remote-servers dnssec-policy key-store", NoMeaning(AUTHORITATIVE)),
     ("server", LeftOver("Sixfold has no options for single forwarders")),
     ("dlz dyndb plugin", LeftOver("Sixfold has no modules")),
@@ -43,7 +41,7 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
          sig-signing-signatures sig-signing-type update-check-ksk inline-signing check-names check-dup-records check-mx \
          check-mx-cname check-srv-cname check-sibling check-integrity check-spf check-wildcard check-svcb try-tcp-refresh \
          flush-zones-on-shutdown multi-master serial-update-method alt-transfer-source use-alt-transfer-source nsec3-test-zone \
-         parental-source transfer-source alt-transfer-source-v6 nta-lifetime nta-recheck catalog-zones \
+         parental-source transfer-source alt-transfer-source-v6 catalog-zones \
          dnskey-sig-validity dnssec-dnskey-kskonly update-quota",
         NoMeaning(AUTHORITATIVE),
     ),
@@ -54,10 +52,12 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
          max-query-count max-query-restarts sig0checks-quota",
         NoMeaning(RECURSION),
     ),
+    ("dnssec-must-be-secure", LeftOver("Sixfold takes data of secure and of insecure zones")),
+    ("disable-algorithms disable-ds-digests", LeftOver("see `dnssec.algorithms`, which holds for all names")),
+    ("dnssec-lookaside", NoMeaning("DNSSEC lookaside validation has ended (RFC 8749)")),
     (
-        "dnssec-must-be-secure validate-except dnssec-accept-expired disable-algorithms disable-ds-digests dnssec-lookaside \
-         dnssec-enable",
-        NoMeaning(VALIDATION),
+        "nta-lifetime nta-recheck",
+        NoMeaning("`sixfold ctl anchors add-negative` takes the end of each negative anchor"),
     ),
     ("use-v4-udp-ports use-v6-udp-ports", LeftOver("name the other ports in `upstream.avoid-ports`")),
     ("querylog", LeftOver("Sixfold logs no queries")),

@@ -5,6 +5,7 @@
 
 mod forms;
 mod settings;
+mod validation;
 mod vocabulary;
 mod yaml;
 

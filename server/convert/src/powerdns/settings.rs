@@ -1,5 +1,6 @@
 //! Settings of PowerDNS Recursor, under their old names.
 
+use super::validation::Switches;
 use super::{Setting, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
@@ -32,7 +33,7 @@ pub(super) struct Settings {
     plain_853: bool,
     /// Settings with forwarders, which are read when it is known what port 853 means.
     forwarding: Vec<Setting>,
-    names_validation: bool,
+    validation: Switches,
 }
 
 impl Settings {
@@ -42,6 +43,9 @@ impl Settings {
             self.forwarding.push(setting.clone());
             return;
         }
+        if self.validation.read_later(setting, draft) {
+            return;
+        }
         let reading = self.read_one(setting, sources, draft);
         draft.record(&setting.spot, outcome(reading, vocabulary::SETTINGS, &setting.name));
     }
@@ -49,6 +53,7 @@ impl Settings {
     fn read_one(&mut self, setting: &Setting, sources: &mut Sources<'_>, draft: &mut Draft) -> Reading<bool> {
         Ok(self.read_names(setting, sources, draft)?
             || self.read_access(setting, draft)?
+            || self.validation.read(setting, sources, draft)?
             || self.read_cache(setting, draft)?
             || read_limits(setting, draft)?)
     }
@@ -155,10 +160,6 @@ impl Settings {
                 draft.model.proxy_from.extend(value::list(value).filter_map(Network::parse));
                 without(value::list(value).filter(|text| Network::parse(text).is_none()), "networks")?;
             }
-            "dnssec" => {
-                self.names_validation = true;
-                require(matches!(value, "off" | "process-no-validate"), value::NO_VALIDATION)?;
-            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -196,10 +197,7 @@ impl Settings {
             };
             draft.record(&setting.spot, reading);
         }
-        if !self.names_validation {
-            let spot = Spot::line(1, "dnssec, which is `process` if the file does not say");
-            draft.record(&spot, value::NO_VALIDATION);
-        }
+        self.validation.finish(draft);
         let addresses = if self.addresses.is_empty() { "127.0.0.1" } else { &self.addresses };
         for endpoint in value::list(addresses).filter_map(|text| listener(text, self.port.unwrap_or(53))) {
             add(&mut draft.model.listen, endpoint);

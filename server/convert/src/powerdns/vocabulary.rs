@@ -20,12 +20,13 @@ pub(super) const SETTINGS: &[(&str, Known)] = &[
          stats-carbon-disabled-list stats-rec-control-disabled-list stats-snmp-disabled-list",
         NoMeaning("Sixfold logs to standard error, and never queries"),
     ),
+    ("dnssec-log-bogus", NoMeaning("Sixfold counts bogus data by their reasons")),
+    ("dnssec-disabled-algorithms", LeftOver("see `dnssec.algorithms`")),
     (
-        "dnssec-log-bogus dnssec-disabled-algorithms signature-inception-skew nsec3-max-iterations x-dnssec-names aggressive-nsec-cache-size \
-         aggressive-cache-min-nsec3-hit-ratio aggressive-cache-max-nsec3-hash-cost max-dnskeys max-ds-per-zone max-nsec3s-per-record \
-         max-nsec3-hash-computations-per-query max-rrsigs-per-record max-signature-validations-per-query trustanchors \
-         negative-trustanchors trustanchorfile trustanchorfile-interval",
-        NoMeaning("validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`"),
+        "x-dnssec-names aggressive-nsec-cache-size aggressive-cache-min-nsec3-hit-ratio aggressive-cache-max-nsec3-hash-cost \
+         max-dnskeys max-ds-per-zone max-nsec3s-per-record max-nsec3-hash-computations-per-query max-rrsigs-per-record \
+         max-signature-validations-per-query trustanchorfile-interval",
+        NoMeaning("Sixfold bounds the work of validation itself"),
     ),
     (
         "dont-query qname-minimization qname-max-minimize-count qname-minimize-one-label root-nx-trust nothing-below-nxdomain \
@@ -47,7 +48,6 @@ pub(super) const SETTINGS: &[(&str, Known)] = &[
          max-cache-bogus-ttl",
         NoMeaning("Sixfold has one cache"),
     ),
-    ("lua-config-file", LeftOver("Sixfold runs no Lua: see `filter.rpz` for response policy zones")),
     ("proxy-protocol-exceptions", LeftOver("proxies always send a PROXY header to Sixfold")),
     ("max-cache-entries", LeftOver("`cache.size` counts octets, not records")),
     (

@@ -124,6 +124,13 @@ fn old_value(name: &str, value: &Value) -> String {
             let pair = |zone: &Node| format!("{}={}", part(zone, "zone"), part(zone, "file"));
             zones.iter().map(pair).collect::<Vec<String>>().join(",")
         }
+        ("trustanchors", Value::List(zones)) => {
+            zones.iter().flat_map(|zone| trust_anchors(&zone.value)).collect()
+        }
+        ("negative-trustanchors", Value::List(zones)) => {
+            let name = |zone: &Node| zone.value.get("name").map(Value::text).unwrap_or_default();
+            zones.iter().map(name).collect::<Vec<String>>().join(",")
+        }
         ("rpzs", Value::List(zones)) => {
             // A mark for zones whose rules are not those of a file.
             let plain = |key: &str| matches!(key, "name" | "policyName" | "dumpFile" | "seedFile");
@@ -144,6 +151,17 @@ fn forward_zone(value: &Value) -> String {
     let part = |key| value.get(key).map(Value::text).unwrap_or_default();
     let mark = if part("recurse") == "true" { "+" } else { "" };
     format!("{mark}{}={}", part("zone"), part("forwarders").replace(',', ";"))
+}
+
+/// `zone DS 12345 13 2 ...;` for each DS record of a zone.
+fn trust_anchors(value: &Value) -> Vec<String> {
+    let name = value.get("name").map(Value::text).unwrap_or_default();
+    let records = match value.get("dsrecords") {
+        Some(Value::List(records)) => records.iter().map(|record| record.value.text()).collect(),
+        Some(other) => vec![other.text()],
+        None => vec![String::new()],
+    };
+    records.into_iter().map(|record| format!("{name} DS {record};")).collect()
 }
 
 impl Value {

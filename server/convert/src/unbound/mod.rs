@@ -3,6 +3,7 @@
 mod identity;
 mod server;
 mod syntax;
+mod validation;
 mod views;
 mod vocabulary;
 mod zones;

@@ -3,7 +3,7 @@
 use super::identity::AboutItself;
 use super::syntax::Attribute;
 use super::zones::LocalZones;
-use super::{address, vocabulary};
+use super::{address, validation, vocabulary};
 use crate::access::{AccessList, Order};
 use crate::draft::Draft;
 use crate::ledger::{Outcome, Reading, Spot, UNKNOWN, differs_if, outcome, require};
@@ -82,7 +82,7 @@ fn read_private(attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
 impl Server {
     /// Reads an attribute and records its outcome.
     pub(super) fn read(&mut self, attribute: &Attribute, draft: &mut Draft) {
-        if self.about_itself.read(attribute, draft) {
+        if self.about_itself.read(attribute, draft) || validation::read_later(attribute, draft) {
             return;
         }
         let reading = self.read_one(attribute, draft);
@@ -96,6 +96,7 @@ impl Server {
             || self.read_cache(attribute, draft)?
             || self.read_limits(attribute, draft)?
             || self.read_tls(attribute, draft)
+            || validation::read(attribute, draft)?
             || self.zones.read(attribute, draft)?)
     }
 
@@ -110,7 +111,6 @@ impl Server {
                 if let Some(other) = other {
                     return Err(format!("Sixfold has no module `{other}`").into());
                 }
-                require(!value.contains("validator"), value::NO_VALIDATION)?;
             }
             "dns64-prefix" => {
                 self.has_bad_prefix |= value::prefix(value).is_err();
@@ -275,6 +275,7 @@ impl Server {
         self.keep_clients(&mut access);
         draft.allow(access.allowed(), "access-control", "the list is");
         self.finish_dns64(draft);
+        self.finish_validation(draft);
         self.finish_cache(draft);
         for (file, spot) in std::mem::take(&mut self.policy_files) {
             match value::path_in(self.directory.as_deref(), &file) {
@@ -375,6 +376,15 @@ impl Server {
                 Err(why) => draft.record(spot, why),
             }
         }
+    }
+
+    /// Unbound validates with the module, which it has unless the file says otherwise, and with trust anchors.
+    fn finish_validation(&self, draft: &mut Draft) {
+        let modules = self.modules.as_ref().map_or("validator iterator", |(modules, _)| modules);
+        let validation = &mut draft.model.validation;
+        validation.is_on =
+            validation.has_anchors() && modules.split_whitespace().any(|one| one == "validator");
+        validation.nsec3_iterations.get_or_insert(validation::DEFAULT_ITERATIONS);
     }
 
     fn finish_cache(&self, draft: &mut Draft) {

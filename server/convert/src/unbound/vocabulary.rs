@@ -4,7 +4,6 @@ use crate::ledger::Known::{self, LeftOver, NoMeaning};
 
 const PROCESS: &str = "files and resources of the process, which Sixfold names itself";
 const RECURSION: &str = "concerns the resolution from the root, and Sixfold forwards";
-const VALIDATION: &str = "validation is not carried over: set `dns64.dnssec` and the keys of `[dnssec]`";
 const TAGS: &str = "Sixfold has no tags: run an instance for each";
 
 /// Other clauses than those that are read.
@@ -38,23 +37,26 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         NoMeaning(PROCESS),
     ),
     (
-        "target-fetch-policy harden-short-bufsize harden-large-queries harden-glue harden-dnssec-stripped harden-below-nxdomain \
+        "target-fetch-policy harden-short-bufsize harden-large-queries harden-glue harden-below-nxdomain \
          harden-referral-path harden-algo-downgrade harden-unverified-glue harden-unknown-additional qname-minimisation \
          qname-minimisation-strict prefer-ip4 prefer-ip6 do-not-query-address do-not-query-localhost \
          fast-server-permil fast-server-num hide-trustanchor root-key-sentinel aggressive-nsec disable-edns-do \
          disable-dnssec-lame-check zonemd-permissive-mode zonemd-check",
         NoMeaning(RECURSION),
     ),
+    ("dlv-anchor dlv-anchor-file", NoMeaning("DNSSEC lookaside validation has ended (RFC 8749)")),
+    ("trust-anchor-signaling", NoMeaning("trust anchors are signalled to nobody (RFC 8145)")),
     (
-        "trust-anchor-signaling dlv-anchor \
-         dlv-anchor-file domain-insecure val-override-date val-sig-skew-min val-sig-skew-max val-max-restart val-bogus-ttl \
-         val-clean-additional val-log-level val-permissive-mode ignore-cd-flag val-nsec3-keysize-iterations add-holddown \
-         del-holddown keep-missing permit-small-holddown key-cache-size neg-cache-size insecure-lan-zones",
-        NoMeaning(VALIDATION),
+        "val-max-restart val-bogus-ttl val-clean-additional val-log-level prefetch-key key-cache-size neg-cache-size",
+        NoMeaning("Sixfold manages bogus data and the keys of zones itself"),
     ),
     (
-        "auto-trust-anchor-file trust-anchor-file trust-anchor trusted-keys-file",
-        LeftOver(crate::value::NO_VALIDATION),
+        "add-holddown del-holddown keep-missing permit-small-holddown",
+        NoMeaning("the times are those of RFC 5011"),
+    ),
+    (
+        "trusted-keys-file",
+        LeftOver("write its keys as DNSKEY records into a file, and name that in `dnssec.trust-anchors`"),
     ),
     ("hide-http-user-agent http-user-agent", NoMeaning("Sixfold asks nobody over HTTPS")),
     ("caps-exempt caps-whitelist", LeftOver("`upstream.mix-case` is for all names")),
@@ -101,7 +103,6 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         LeftOver("Sixfold follows RFC 8767: answers after 1.8 s, with a TTL of 30 s"),
     ),
     ("ede", NoMeaning("Sixfold always gives extended errors (RFC 8914)")),
-    ("prefetch-key", NoMeaning(VALIDATION)),
     (
         "send-client-subnet client-subnet-zone client-subnet-always-forward max-client-subnet-ipv4 \
          max-client-subnet-ipv6 min-client-subnet-ipv4 min-client-subnet-ipv6 max-ecs-tree-size-ipv4 \

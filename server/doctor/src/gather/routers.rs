@@ -4,17 +4,14 @@ use crate::facts::{Announced, Looked, Router};
 use crate::limits::{OTHERS_TIME, READS, ROUTERS, ROUTERS_TIME};
 use gateways::pref64_option::announced;
 use kernel::router_options::RouterOptions;
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+use kernel::router_solicitation;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv6Addr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
-
-/// Types of messages (RFC 4861 sections 4.1 and 4.2), and octets before the options.
-const SOLICITATION: u8 = 133;
+/// Type of an advertisement (RFC 4861 section 4.2), and octets before its options.
 const ADVERTISEMENT: u8 = 134;
 const HEADER: usize = 16;
 
@@ -39,15 +36,10 @@ pub fn look(index: u32, name: &str) -> Looked<Vec<Router>> {
 
 /// Asks, and waits for the advertisements.
 fn ask(index: u32, name: &str) -> io::Result<Vec<Router>> {
-    let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6))?;
+    let socket = router_solicitation::open()?;
     socket.bind_device(Some(name.as_bytes()))?;
-    // A receiver drops what may have crossed a router (RFC 4861 section 6.1.1).
-    socket.set_multicast_hops_v6(255)?;
-    socket.set_multicast_if_v6(index)?;
-    let to = SockAddr::from(SocketAddrV6::new(ALL_ROUTERS, 0, 0, index));
-    // The kernel fills in the checksum. Without an option with our Ethernet address, routers answer to all.
     let begin = Instant::now();
-    socket.send_to(&[SOLICITATION, 0, 0, 0, 0, 0, 0, 0], &to)?;
+    router_solicitation::send(&socket, index)?;
     // `std` has no type for raw sockets. That of UDP serves: it receives with recvfrom(2), which is the same for all.
     let socket = UdpSocket::from(OwnedFd::from(socket));
     let (mut routers, mut end) = (Vec::<Router>::new(), begin + ROUTERS_TIME);

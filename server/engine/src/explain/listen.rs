@@ -2,11 +2,12 @@
 
 use crate::base::network::Networks;
 use crate::base::time::Instant;
-use crate::dns64::config::{Dns64, Excluder};
+use crate::dns64::config::{Dns64, Dnssec, Excluder};
 use crate::dns64::decision::{Cause, TTL_WITHOUT_SOA};
 use crate::dns64::embed::{self, Embedding, Lack};
 use crate::dns64::rules::{Applicable, Rule};
 use crate::dns64::verdicts::{Fate, fate};
+use crate::explain::chain::{self, CheckedReply, lower_case};
 use crate::explain::decision::Decision;
 use crate::explain::{
     Address, Answer, Attempt, End, Explanation, LocalSource, LookupReport, Real, RealFate, Ttl, Unreachable,
@@ -16,10 +17,11 @@ use crate::limits::UDP_SIZE;
 use crate::message::cname_chain::Chain;
 use crate::message::reply::soa_of;
 use crate::reasons::{NoDns64, PolicyAction};
-use crate::settings::Settings;
-use crate::trace::{Subject, TraceEvent};
+use crate::settings::{Settings, TrustAnchor};
+use crate::trace::{Subject, TraceEvent, ZoneState};
 use core::net::{Ipv6Addr, SocketAddr};
 use core::ops::ControlFlow;
+use dnssec::Status;
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::{EdeCode, Flags, Message, Rcode, Section, Type};
@@ -43,6 +45,8 @@ pub struct Transcript {
     dns64: bool,
     /// The next AAAA reply comes without validation, and only shows if there is an answer.
     unchecked: bool,
+    /// Last reply to each question, as it came.
+    received: Vec<Vec<u8>>,
     /// The message that is being written.
     frame: Vec<u8>,
 }
@@ -52,21 +56,26 @@ pub struct Transcript {
 pub struct Policy {
     allow: Networks,
     dns64: Dns64,
+    anchors: Vec<TrustAnchor>,
 }
 
 impl Policy {
     /// Copies the client networks that are served, and the settings of DNS64, out of all settings. Rules are shared, so a rule of an
     /// event is found in them.
     pub fn of(settings: &Settings) -> Policy {
-        Policy { allow: settings.allow.clone(), dns64: settings.dns64.clone() }
+        let anchors = settings.validation.as_ref().map(|config| config.anchors.clone());
+        Policy {
+            allow: settings.allow.clone(),
+            dns64: settings.dns64.clone(),
+            anchors: anchors.unwrap_or_default(),
+        }
     }
 }
 
-/// Returns a name in lower case: the letter case of upstream queries is random (`dns0x20.rs`) and means nothing.
-pub(super) fn lower_case(name: &[u8]) -> Box<[u8]> {
-    let mut name: Box<[u8]> = name.into();
-    wire::fold(&mut name);
-    name
+/// True if a message answers a question.
+fn is_reply_to(message: &[u8], name: &[u8], qtype: Type) -> bool {
+    Message::parse(message)
+        .is_ok_and(|message| message.qtype() == qtype && wire::eq_ignore_case(message.qname(), name))
 }
 
 /// A query to an upstream, as it was sent.
@@ -145,6 +154,8 @@ impl Transcript {
             addresses: Vec::new(),
             ttl: None,
             dnssec: policy.dns64.dnssec,
+            chain: Vec::new(),
+            checked: Vec::new(),
             secure: None,
             answer: None,
             is_unfinished: false,
@@ -159,6 +170,7 @@ impl Transcript {
             aaaa_soa: None,
             dns64: false,
             unchecked: false,
+            received: Vec::new(),
             frame: Vec::new(),
         }
     }
@@ -179,8 +191,10 @@ impl Transcript {
         }
         let Some(&(upstream, transport)) = self.links.get(&via) else { return };
         let lookup = self.lookup(message.qname(), message.qtype());
+        let validates = self.explanation.dnssec == Dnssec::Validate;
         let asked = &mut self.explanation.lookups[lookup];
-        asked.unchecked = message.flags().contains(Flags::CD);
+        // Where this server validates itself, all questions have CD set.
+        asked.unchecked = message.flags().contains(Flags::CD) && !validates;
         let attempts = &mut asked.attempts;
         attempts.push(Attempt { upstream, transport, after: now - self.started, end: None });
         let place = attempts.len() - 1;
@@ -231,6 +245,7 @@ impl Transcript {
                 name: lower_case(name),
                 qtype,
                 unchecked: false,
+                is_for_chain: false,
                 own: None,
                 attempts: Vec::new(),
                 reply: None,
@@ -332,6 +347,9 @@ impl Transcript {
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
             TraceEvent::Limited(limit) => self.record(Decision::Limited(limit)),
             TraceEvent::Cached(hit) => self.record(Decision::Cached(hit)),
+            TraceEvent::Replied(message) => self.keep(message),
+            TraceEvent::ZoneSearched { zone, state } => self.on_zone(zone, state),
+            TraceEvent::Validated { name, qtype, status } => self.on_verdict(name, qtype, status),
             // The outbox has heard the message, or there is only one query.
             TraceEvent::Admitted
             | TraceEvent::WaitsFor { .. }
@@ -340,13 +358,59 @@ impl Transcript {
             | TraceEvent::Launched
             | TraceEvent::Sends
             | TraceEvent::SendFailed
-            | TraceEvent::Replied(_)
             | TraceEvent::RepliedBare(..)
             | TraceEvent::NoReply
             | TraceEvent::LinkFailed
             | TraceEvent::Untrusted(_)
             | TraceEvent::Completed => {}
         }
+    }
+
+    /// Keeps a reply as it came: what the engine stores has no signatures if it is bogus.
+    fn keep(&mut self, reply: &Message<'_>) {
+        self.received.retain(|other| !is_reply_to(other, reply.qname(), reply.qtype()));
+        self.received.push(reply.bytes().to_vec());
+    }
+
+    /// Returns the last reply to a question, as it came.
+    fn received(&self, name: &[u8], qtype: Type) -> Option<&Vec<u8>> {
+        self.received.iter().find(|reply| is_reply_to(reply, name, qtype))
+    }
+
+    /// Records the end of the search of a zone's keys, and that of its lookups.
+    fn on_zone(&mut self, zone: &[u8], state: ZoneState) {
+        for qtype in [Type::DS, Type::DNSKEY] {
+            let Some(reply) = self.received(zone, qtype).cloned() else { continue };
+            let lookup = self.lookup(zone, qtype);
+            let lookup = &mut self.explanation.lookups[lookup];
+            (lookup.is_for_chain, lookup.is_over, lookup.reply) = (true, true, Some(reply));
+        }
+        let link = chain::Link::of(
+            zone,
+            state,
+            &self.policy.anchors,
+            self.received(zone, Type::DS),
+            self.received(zone, Type::DNSKEY),
+        );
+        // A search that was given up may begin again. Parents come first, whatever the order of the ends.
+        let chain = &mut self.explanation.chain;
+        chain.retain(|other| other.zone != link.zone);
+        let place = chain.partition_point(|other| other.labels() <= link.labels());
+        chain.insert(place, link);
+    }
+
+    /// Records the verdict about a reply. One from another upstream takes the place of an earlier one.
+    fn on_verdict(&mut self, name: &[u8], qtype: Type, status: Status) {
+        let reply = self.received(name, qtype);
+        let checked = CheckedReply {
+            name: lower_case(name),
+            qtype,
+            status,
+            signatures: reply.map(|reply| chain::signatures(reply)).unwrap_or_default(),
+        };
+        let all = &mut self.explanation.checked;
+        all.retain(|other| (&other.name, other.qtype) != (&checked.name, qtype));
+        all.push(checked);
     }
 
     /// Records that the query is answered immediately.

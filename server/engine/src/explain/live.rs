@@ -9,7 +9,8 @@
 
 use crate::base::slab::Index;
 use crate::base::time::{Instant, Span};
-use crate::explain::listen::{Transcript, lower_case};
+use crate::explain::chain::lower_case;
+use crate::explain::listen::Transcript;
 use crate::explain::{Answer, Decision, Policy};
 use crate::interface::{Client, Transport};
 use crate::trace::{Subject, TraceEvent, Untrusted};

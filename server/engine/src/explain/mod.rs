@@ -21,6 +21,7 @@ use pref64::Pref64;
 use std::sync::Arc;
 use wire::{Message, Rcode, Type};
 
+mod chain;
 mod decision;
 mod immediate;
 mod listen;
@@ -30,7 +31,8 @@ mod security;
 pub use crate::dns64::decision::Cause;
 pub use crate::dns64::embed::Embedding;
 pub use crate::dns64::gateways::Unused;
-pub use crate::trace::Unreachable;
+pub use crate::trace::{Unreachable, ZoneState};
+pub use chain::{CheckedReply, KeyRecord, Link as ChainLink, Reference, Signature};
 pub use decision::Decision;
 pub use listen::Policy;
 pub use security::Security;
@@ -54,6 +56,10 @@ pub struct Explanation {
     pub ttl: Option<Ttl>,
     /// Use of the upstreams' AD bit, from the configuration.
     pub dnssec: Dnssec,
+    /// Zones whose keys were searched, those with fewer labels first.
+    pub chain: Vec<ChainLink>,
+    /// Replies that were validated, each with its last verdict.
+    pub checked: Vec<CheckedReply>,
     /// True if all parts of a synthesized answer were secure. None: the answer is not synthesized.
     pub secure: Option<bool>,
     /// The answer. None: it did not come in time, or the query was dropped.
@@ -71,6 +77,8 @@ pub struct LookupReport {
     pub qtype: Type,
     /// True if CD was set: the upstream does not validate.
     pub unchecked: bool,
+    /// True if the lookup served the search of a zone's keys, and no part of the answer.
+    pub is_for_chain: bool,
     /// Local data that answered instead of an upstream.
     pub own: Option<LocalSource>,
     /// Queries to upstreams.
@@ -252,6 +260,11 @@ impl Explainer {
         let settings = Settings { needs: None, ..settings };
         let engine = Engine::new(settings, Capacity { pending: 1, cache: 0 }, seed);
         Explainer { engine, transcript, client }
+    }
+
+    /// Sets the time of day: `unix` after 1970 at `now`, as [`Engine::set_unix_time`] does. Signatures are judged by it.
+    pub fn set_unix_time(&mut self, now: Instant, unix: Span) {
+        self.engine.set_unix_time(now, unix);
     }
 
     /// Sends the query to the engine.

@@ -16,7 +16,7 @@ pub enum Security {
     Off,
     /// The answer is local, or there is none.
     Own,
-    /// The upstream did not set AD in the reply of this lookup, or the lookup failed.
+    /// This lookup is not secure: the upstream did not set AD, validation found no chain, or the lookup failed.
     Insecure(usize),
     /// The client did not request AD.
     NotAsked,
@@ -32,7 +32,9 @@ impl Explanation {
         let flags = self.asked().map_or(Flags(0), |question| question.flags());
         let dnssec_ok = self.dnssec_ok();
         let insecure = self.lookups.iter().position(|lookup| {
-            lookup.is_over && !lookup.replied().is_some_and(|reply| reply.flags().contains(Flags::AD))
+            lookup.is_over
+                && !lookup.is_for_chain
+                && !lookup.replied().is_some_and(|reply| reply.flags().contains(Flags::AD))
         });
         let synthesized = self.secure.is_some();
         match (self.answered(), insecure) {
@@ -90,11 +92,11 @@ impl fmt::Display for Security {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Security::Secure => {
-                write!(f, "AD is set: the upstream set it in every lookup, and the client requests it")
+                write!(f, "AD is set: every lookup is secure, and the client requests it")
             }
             Security::Off => write!(f, "AD is clear: the configuration trusts no upstream"),
             Security::Own => write!(f, "AD is clear: local data is not signed"),
-            Security::Insecure(_) => write!(f, "AD is clear: the upstream did not set it in every lookup"),
+            Security::Insecure(_) => write!(f, "AD is clear: not every lookup is secure"),
             Security::NotAsked => write!(f, "AD is clear: the client does not request it"),
             Security::CheckingDisabled => write!(f, "AD is clear: the client set CD and validates itself"),
             Security::Filtered => write!(f, "AD is clear: some of the signed records are left out"),

@@ -292,7 +292,19 @@ impl Resolver {
                 steps::a(query, outcome, dns64, &mut rules)
             }
             Stage::NegativeAaaa => steps::negative_aaaa(outcome),
-            Stage::DeadAaaa => steps::dead_aaaa(outcome),
+            Stage::DeadAaaa => {
+                let is_verified = steps::verifies_real(query, dns64).is_some();
+                let usable = match outcome {
+                    // The verdicts count only if there are other addresses by now.
+                    Outcome::Reply(reply, chain)
+                        if is_verified && !verify::are_all_dead(reply, chain, dns64) =>
+                    {
+                        verify_real(pending, query, (reply, chain), dns64, &mut self.untried, cx)
+                    }
+                    _ => Usable::None,
+                };
+                steps::dead_aaaa(outcome, usable)
+            }
         };
         match next {
             Next::Chase(reply, chain) => self.chase(pending, reply, chain, cx),

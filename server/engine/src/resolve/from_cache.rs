@@ -35,7 +35,6 @@ use crate::trace::{Subject, TraceEvent};
 use crate::upstream::Upstream;
 use crate::upstream::forward_zones::{ForwardZones, Unanswered};
 use pref64::Pref64;
-use pref64::mapping::Mappings;
 use wire::header::{self, Flags};
 use wire::{Class, EdeCode, Rcode, Type};
 
@@ -158,8 +157,7 @@ impl Copying<'_> {
                 let (Some(from), Some(to)) = (prefix(entry.prefix()), prefix(place)) else {
                     return CacheLookup::Unfit;
                 };
-                let mappings = self.settings.dns64.mappings.as_deref();
-                own_prefix = Some(OwnPrefix { from, to, mappings });
+                own_prefix = Some((from, to));
             }
         }
         let is_refreshed = self.settings.cache.prefetch && is_due(&entry, now);
@@ -402,17 +400,9 @@ struct CopiedEntry<'e> {
     entry: &'e Entry<'e>,
     /// True if AD of the upstream counts.
     trusted: bool,
-    /// Change of the prefix of a synthesis, if the client gets another one.
-    own_prefix: Option<OwnPrefix<'e>>,
+    /// The prefix of a synthesis, and that which the client gets, if they differ.
+    own_prefix: Option<(&'e Pref64, &'e Pref64)>,
     now: Instant,
-}
-
-/// Change of the prefix of a synthesis.
-struct OwnPrefix<'e> {
-    from: &'e Pref64,
-    to: &'e Pref64,
-    /// The addresses of explicit mappings may be under the prefix, and are the same for all clients.
-    mappings: Option<&'e Mappings>,
 }
 
 impl CopiedEntry<'_> {
@@ -443,8 +433,7 @@ impl CopiedEntry<'_> {
 
     /// Moves the addresses of a synthesis under the prefix of the client, in the answer section up to `end`.
     fn write_own_prefix(&self, end: usize, frame: &mut [u8]) {
-        let Some(OwnPrefix { from, to, mappings }) = &self.own_prefix else { return };
-        let is_mapped = |address| mappings.is_some_and(|mappings| mappings.to_v4(address).is_some());
+        let Some((from, to)) = self.own_prefix else { return };
         let answers = usize::from(header::ancount(self.entry.message()));
         for at in self.entry.ttls().take(answers).filter(|at| at + AAAA_BEHIND_TTL <= end) {
             // Type and class stand before the TTL, the length and the address behind it.
@@ -452,7 +441,6 @@ impl CopiedEntry<'_> {
             if let Some([0, 28, _, _, _, _, _, _, 0, 16, address @ ..]) =
                 record.and_then(|rest| rest.first_chunk_mut::<26>())
                 && let Some(ipv4) = from.extract(*address)
-                && !is_mapped(*address)
             {
                 *address = to.embed(ipv4);
             }

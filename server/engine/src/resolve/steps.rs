@@ -306,11 +306,15 @@ fn without_a<'r, 'm, 'a>(query: &PendingQuery, next: Next<'r, 'm, 'a>) -> Next<'
     if query.cause == Cause::Dead { Next::AskDeadAaaa } else { next }
 }
 
-/// The AAAA reply with dead addresses has come again.
-pub(crate) fn dead_aaaa<'m, 'a>(outcome: &Outcome<'m, 'a>) -> Next<'static, 'm, 'a> {
+/// The AAAA lookup whose addresses were dead has been repeated. `usable`: the addresses that count, which may be others by now.
+pub(crate) fn dead_aaaa<'m, 'a>(outcome: &Outcome<'m, 'a>, usable: Usable) -> Next<'static, 'm, 'a> {
     match *outcome {
         Outcome::Reply(reply, chain) if reply.rcode() == Rcode::NOERROR => {
-            Next::ForwardReal(ForwardReal { reply, chain, is_filtered: false, ttl_secs: DEAD_TTL_SECS })
+            let (is_filtered, ttl_secs) = match usable {
+                Usable::Living(ttl_secs) => (true, ttl_secs),
+                Usable::All | Usable::None => (false, DEAD_TTL_SECS),
+            };
+            Next::ForwardReal(ForwardReal { reply, chain, is_filtered, ttl_secs })
         }
         Outcome::Reply(reply, chain) => forward(reply, chain, Some(PassReason::AFailed)),
         Outcome::Failed => Next::Failed(Some(PassReason::AFailed)),

@@ -178,7 +178,7 @@ fn step(query: &PendingQuery, outcome: &Outcome<'_, '_>, dns64: &Dns64) -> Step 
         Stage::AaaaWithCd => aaaa_with_cd(outcome, dns64),
         Stage::A => a(query, outcome, dns64, &mut rules),
         Stage::NegativeAaaa => negative_aaaa(outcome),
-        Stage::DeadAaaa => dead_aaaa(outcome),
+        Stage::DeadAaaa => dead_aaaa(outcome, usable),
     };
     match next {
         Next::Chase(..) => Step::Chase,
@@ -304,6 +304,8 @@ fn dead_addresses_count_as_absent_under_a_rule_that_verifies_and_as_an_answer_if
         ([Some(false), None], Stage::A, after_dead, rcode(Rcode::SERVFAIL), Step::AskDeadAaaa),
         ([Some(false), None], Stage::A, after_dead, None, Step::AskDeadAaaa),
         ([Some(false), None], Stage::DeadAaaa, plain, noerror(&[REAL]), Step::ForwardReal(false, 60)),
+        // The zone has another address by now.
+        ([Some(false), None], Stage::DeadAaaa, plain, noerror(&[OTHER]), Step::ForwardReal(true, 30)),
         (
             [Some(false), None],
             Stage::DeadAaaa,

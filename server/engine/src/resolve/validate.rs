@@ -22,6 +22,8 @@ use crate::limits::{PAYERS_COMPARED, SEARCHES_IN_A_ROW};
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags, Question as Asked};
 use crate::message::reply::Outcome;
+use crate::trace::{Subject, TraceEvent, ZoneState};
+use crate::upstream::Upstream;
 use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::budgets::Payer;
 use crate::validator::jobs::{WaitingJob, price_us};
@@ -435,6 +437,8 @@ impl Resolver {
     ) {
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         let Search { name, ds, keys, mut waiting, .. } = validator.searches[search];
+        let state = found.as_ref().map_or(ZoneState::GivenUp, Knowledge::state);
+        cx.out.trace(Subject::Query, || TraceEvent::ZoneSearched { zone: name.as_wire(), state });
         match found {
             Some(failure @ (Knowledge::Bogus(_) | Knowledge::Unproven(_))) => {
                 validator.zones.enter_failure(name.as_wire(), failure, cx.now);
@@ -506,6 +510,7 @@ impl Resolver {
     /// Ends the validation of a reply: the pending queries get it as its verdict says, or another server is asked.
     fn conclude(&mut self, task: Index, index: Index, verdict: &Verdict, cx: &mut Context<'_, impl Outbox>) {
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
+        trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
         let is_permissive = validator.config.as_ref().is_some_and(|config| config.permissive);
         let refused = match verdict.status {
@@ -553,6 +558,7 @@ impl Resolver {
         cx: &mut Context<'_, impl Outbox>,
     ) {
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
+        trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
         let mut frame = frames.take();
         let length = match Message::parse(upstream.parked.get(message)) {
@@ -625,6 +631,16 @@ fn write_verdict(
         // Permissive.
         Status::Bogus(_) | Status::Failure => write_insecure(&message, verdict, None, frame),
     }
+}
+
+/// Tells of the verdict about the reply to a question, or about its failure.
+fn trace_verdict(upstream: &Upstream, index: Index, verdict: &Verdict, cx: &mut Context<'_, impl Outbox>) {
+    let outbound = &upstream.outbound_queries[index];
+    cx.out.trace(Subject::OutboundQuery(index), || TraceEvent::Validated {
+        name: outbound.name(),
+        qtype: outbound.qtype,
+        status: verdict.status,
+    });
 }
 
 /// Counts a verdict about a reply.

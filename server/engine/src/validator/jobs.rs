@@ -42,6 +42,11 @@ impl Jobs {
         Jobs { flows: (0..FLOWS).map(|_| Flow::default()).collect(), turns: VecDeque::new(), outside: 0 }
     }
 
+    /// Number of verifications that wait or are outside.
+    pub fn len(&self) -> usize {
+        self.outside + self.flows.iter().map(|flow| flow.jobs.len()).sum::<usize>()
+    }
+
     /// True if a verification may leave at once.
     pub fn has_room(&self) -> bool {
         self.outside < JOBS

@@ -127,6 +127,11 @@ impl Validator {
         Some(index)
     }
 
+    /// Number of validations, searches and verifications under way.
+    pub fn under_way(&self) -> usize {
+        self.tasks.len() + self.searches.len() + self.jobs.len()
+    }
+
     /// Octets of the verification that the last step asked for.
     pub fn job(&self) -> &[u8] {
         &self.job

@@ -112,6 +112,11 @@ impl Searches {
         Searches { slab: Slab::new(capacity), in_use: Vec::new() }
     }
 
+    /// Number of searches.
+    pub fn len(&self) -> usize {
+        self.in_use.len()
+    }
+
     /// Search of a name.
     pub fn find(&self, name: &LowerName) -> Option<Index> {
         self.in_use.iter().copied().find(|&index| self.slab[index].name == *name)

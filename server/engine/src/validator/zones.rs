@@ -7,6 +7,7 @@
 use crate::base::name_hash::HashKey;
 use crate::base::time::{Instant, Span};
 use crate::limits::{ZONE_OCTETS, ZONE_SECS};
+use crate::trace::ZoneState;
 use core::cell::Cell;
 use dnssec::{Bogus, Insecure, Known, ZoneKeys, Zones};
 
@@ -41,6 +42,17 @@ pub(crate) enum Knowledge {
 impl Knowledge {
     fn is_failure(&self) -> bool {
         matches!(self, Knowledge::Bogus(_) | Knowledge::Unproven(_))
+    }
+
+    /// The knowledge without the keys, as an event tells it.
+    pub fn state(&self) -> ZoneState {
+        match *self {
+            Knowledge::NoCut => ZoneState::NoCut,
+            Knowledge::Secure(_) => ZoneState::Secure,
+            Knowledge::Insecure(reason) => ZoneState::Insecure(reason),
+            Knowledge::Bogus(reason) => ZoneState::Bogus(reason),
+            Knowledge::Unproven(reason) => ZoneState::Unproven(reason),
+        }
     }
 
     fn octets(&self) -> usize {

@@ -447,7 +447,7 @@ fn local_data_are_lookups_without_upstream_queries() {
 }
 
 /// Settings with a response policy zone of these rules, which are in the lines 2, 3 and so on of a file.
-fn with_policy(rules: Vec<(Trigger, Action)>) -> Settings {
+pub fn with_policy(rules: Vec<(Trigger, Action)>) -> Settings {
     let mut settings = settings();
     let soa = LocalRecord {
         owner: Box::from(&b"\x03rpz\x07example\0"[..]),

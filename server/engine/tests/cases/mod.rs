@@ -47,3 +47,5 @@ mod unfit_answers;
 mod upstream_outages;
 mod upstreams;
 mod validation;
+mod validation_pairs;
+mod validation_published;

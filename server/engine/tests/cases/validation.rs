@@ -44,7 +44,7 @@ fn config(zones: &Zones) -> ValidationConfig {
 }
 
 /// Settings that validate with the anchors of a world of zones.
-fn validating(zones: &Zones) -> Settings {
+pub fn validating(zones: &Zones) -> Settings {
     let mut settings = settings();
     settings.dns64.dnssec = Dnssec::Validate;
     settings.validation = Some(Arc::new(config(zones)));
@@ -64,7 +64,7 @@ fn octets(zones: &Zones, asked: &SentQuery) -> Vec<u8> {
 }
 
 /// World whose upstream answers from zones after 10 ms.
-fn world(zones: &Rc<Zones>, settings: Settings) -> World {
+pub fn world(zones: &Rc<Zones>, settings: Settings) -> World {
     let mut world = World::sized(settings, 64, 1);
     world.engine.set_unix_time(world.now, Span::from_secs(u64::from(zones.now())));
     let zones = Rc::clone(zones);
@@ -72,12 +72,12 @@ fn world(zones: &Rc<Zones>, settings: Settings) -> World {
     world
 }
 
-fn reply(zones: &Zones, asked: &SentQuery) -> Vec<Delivery> {
+pub fn reply(zones: &Zones, asked: &SentQuery) -> Vec<Delivery> {
     vec![deliver_octets(asked, Span::from_millis(10), octets(zones, asked))]
 }
 
 /// Query of a client that sets DO.
-fn dnssec_query(name: &[u8], qtype: Type, id: u16) -> ClientQuery {
+pub fn dnssec_query(name: &[u8], qtype: Type, id: u16) -> ClientQuery {
     ClientQuery {
         client: client("2001:db8:c::1", 40_000),
         id,
@@ -92,7 +92,7 @@ fn dnssec_query(name: &[u8], qtype: Type, id: u16) -> ClientQuery {
 }
 
 /// Answer to a query, and the number of questions upstream and of verifications that it took.
-fn resolve(world: &mut World, query: &ClientQuery) -> (Answer, usize, usize) {
+pub fn resolve(world: &mut World, query: &ClientQuery) -> (Answer, usize, usize) {
     let before = (world.asked.len(), world.outbox.verifications);
     let token = world.ask(query);
     world.run(Span::from_secs(4));
@@ -160,7 +160,7 @@ fn a_zone_with_a_fault_is_answered_as_the_rfcs_say() {
 }
 
 /// Zones with a fault, of which there are several kinds of denial: NSEC here.
-fn zones_with(plant: Plant) -> Rc<Zones> {
+pub fn zones_with(plant: Plant) -> Rc<Zones> {
     let fault = *faults::all().iter().find(|fault| fault.plant == plant).expect("a fault of the table");
     Rc::new(Zones::new(&Store::new(5), Kind::Nsec, &fault))
 }
@@ -172,6 +172,11 @@ fn below(zones: &Zones, label: &str) -> Vec<u8> {
 
 /// Query for AAAA records of a client of a class of the table of RFC 6147 section 5.5.
 fn classed(zones: &Zones, label: &str, class: (bool, bool, bool)) -> ClientQuery {
+    classed_query(&below(zones, label), class)
+}
+
+/// Query for AAAA records of a name, of a client of a class: DO, CD, AD.
+pub fn classed_query(name: &[u8], class: (bool, bool, bool)) -> ClientQuery {
     let (dnssec_ok, cd, ad) = class;
     let mut flags = Flags::RD;
     for (is_set, flag) in [(cd, Flags::CD), (ad, Flags::AD)] {
@@ -179,15 +184,15 @@ fn classed(zones: &Zones, label: &str, class: (bool, bool, bool)) -> ClientQuery
             flags = flags.with(flag);
         }
     }
-    let query = dnssec_query(&below(zones, label), Type::AAAA, 7).flags(flags);
+    let query = dnssec_query(name, Type::AAAA, 7).flags(flags);
     query.edns(1232, dnssec_ok)
 }
 
-const C0: (bool, bool, bool) = (false, false, false);
-const C1: (bool, bool, bool) = (false, false, true);
-const C2: (bool, bool, bool) = (true, false, false);
-const C3: (bool, bool, bool) = (false, true, false);
-const C4: (bool, bool, bool) = (true, true, false);
+pub const C0: (bool, bool, bool) = (false, false, false);
+pub const C1: (bool, bool, bool) = (false, false, true);
+pub const C2: (bool, bool, bool) = (true, false, false);
+pub const C3: (bool, bool, bool) = (false, true, false);
+pub const C4: (bool, bool, bool) = (true, true, false);
 
 /// The address of the name `four`, under the prefix of the tests.
 const SYNTHESIZED: &str = "2001:db8:64::c000:204";

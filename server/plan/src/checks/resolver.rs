@@ -25,14 +25,24 @@ fn clients(input: &Input, interface: &Interface, found: &mut Vec<Contradiction>)
             );
             found.push(server_fault(&what, "server.allow", format!("add \"{network}\" to `server.allow`")));
         }
-        if input.network.has_nat64() && !is_synthesized_for(&input.server, &network) {
+        if input.network.has_nat64() && !keeps_ipv4(interface) && !is_synthesized_for(&input.server, &network)
+        {
             let what = format!(
                 "clients of {network} on {} have a NAT64 and get no synthesis: `dns64.clients` does not have them all",
                 interface.name
             );
-            found.push(server_fault(&what, "dns64.clients", format!("add \"{network}\" to `dns64.clients`")));
+            let remedy = format!(
+                "add \"{network}\" to `dns64.clients`; or, if they have IPv4 and keep it, write v6-only = false for the \
+                 interface"
+            );
+            found.push(server_fault(&what, "dns64.clients", remedy));
         }
     }
+}
+
+/// True if clients of the interface have IPv4 and keep it, and so need no synthesis.
+fn keeps_ipv4(interface: &Interface) -> bool {
+    !interface.v6_only && interface.ipv4().next().is_some()
 }
 
 /// A contradiction whose place is a key of the server.

@@ -16,12 +16,9 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
     );
     // Writing to a string cannot fail.
     if input.network.offers_v6_only() {
-        let _ = writeln!(
-            text,
-            "# Clients that can do without IPv4 ask for this option and then take no address (RFC 8925), for so many \
-             seconds in 32 bits.\n\
-             dhcp-option=108,{}i",
-            input.network.v6_only_wait_s
+        text.push_str(
+            "# Clients that can do without IPv4 ask for option 108, and take no address for so many seconds (RFC 8925), \
+             which have 32 bits.\n",
         );
     }
     for link in &agreed.links {
@@ -34,6 +31,9 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
             "\ninterface={name}\ndhcp-range=set:{name},{},{},{mask},1h\ndhcp-option=tag:{name},option:router,{}",
             ipv4.range.0, ipv4.range.1, ipv4.router
         );
+        if let Some(wait_s) = ipv4.v6_only_wait_s {
+            let _ = writeln!(text, "dhcp-option=tag:{name},108,{wait_s}i");
+        }
         if !ipv4.dns.is_empty() {
             let _ = writeln!(
                 text,

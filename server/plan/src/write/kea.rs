@@ -20,21 +20,17 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
         .enumerate()
         .map(|(number, (link, ipv4))| subnet(number + 1, link, ipv4, input.network.mtu))
         .collect();
-    let option = match input.network.offers_v6_only() {
-        true => format!(
-            "    // Clients that can do without IPv4 ask for this option and then take no address (RFC 8925), for so \
-             many seconds.\n    \
-             \"option-data\": [ {{ \"name\": \"v6-only-preferred\", \"code\": 108, \"data\": \"{}\" }} ],\n",
-            input.network.v6_only_wait_s
-        ),
-        false => String::new(),
+    let note = if input.network.offers_v6_only() {
+        "    // Clients that can do without IPv4 ask for option 108, and take no address for so many seconds (RFC 8925).\n"
+    } else {
+        ""
     };
     let text = format!(
         "// {}\n// If Kea serves other networks, too, put option 108 into the file that is there.\n{{\n  \"Dhcp4\": \
          {{\n    \
          \"interfaces-config\": {{ \"interfaces\": [ {names} ] }},\n    \
          \"lease-database\": {{ \"type\": \"memfile\", \"persist\": true }},\n    \"valid-lifetime\": \
-         {LEASE_S},\n{option}    \
+         {LEASE_S},\n{note}    \
          \"subnet4\": [\n{}\n    ]\n  }}\n}}\n",
         header(&input.source),
         subnets.join(",\n")
@@ -54,6 +50,10 @@ fn subnet(number: usize, link: &Link, ipv4: &LinkIpv4, mtu: u32) -> String {
     let mut options = vec![format!("{{ \"name\": \"routers\", \"data\": \"{}\" }}", ipv4.router)];
     if !ipv4.dns.is_empty() {
         options.push(format!("{{ \"name\": \"domain-name-servers\", \"data\": \"{}\" }}", joined(&ipv4.dns)));
+    }
+    if let Some(wait_s) = ipv4.v6_only_wait_s {
+        let data = format!("\"code\": 108, \"data\": \"{wait_s}\"");
+        options.push(format!("{{ \"name\": \"v6-only-preferred\", {data} }}"));
     }
     // The option has 16 bits (RFC 2132 section 5.1).
     options.push(format!("{{ \"name\": \"interface-mtu\", \"data\": \"{}\" }}", mtu.min(65_535)));

@@ -33,12 +33,16 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
     forward(&mut text, input, agreed);
     shared(&mut text, input, agreed);
     text.push_str("}\n");
-    let explanation = "nftables forwards what clients, NAT64 and Internet say to each other, with the ICMP messages \
-                       that must pass, and gives private \
-                       IPv4 addresses the address of this machine. It drops packets with sources of others, and what \
-                       comes from the Internet for the \
-                       NAT64 prefix: the gateway is for the clients only.";
-    super::file(input, Part::Nftables, PATH, &text, explanation)
+    let translator = if input.network.is_gateway() {
+        ", and what comes from the Internet for the NAT64 prefix: the gateway is for the clients only"
+    } else {
+        ""
+    };
+    let explanation = format!(
+        "nftables forwards what clients, NAT64 and Internet say to each other, with the ICMP messages that must pass, \
+         and gives private IPv4 addresses the address of this machine. It drops packets with sources of others{translator}."
+    );
+    super::file(input, Part::Nftables, PATH, &text, &explanation)
 }
 
 /// A set of interfaces.

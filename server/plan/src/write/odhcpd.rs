@@ -14,16 +14,16 @@ pub const NOT_SAID: &str = "odhcpd has no words for the networks, which it takes
 /// The file.
 pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
     let mut text = format!(
-        "# odhcpd of OpenWrt 24.10 or later: put these sections into /etc/config/dhcp, in the place of those for the \
-         same interfaces.\n# {NOT_SAID}\n"
+        "# odhcpd of OpenWrt 24.10 or later: put these lines into the sections of the same interfaces in /etc/config/dhcp. \
+         Keep those for DHCPv4\n\
+         # (interface, start, limit, leasetime), which dnsmasq reads in the same sections.\n# {NOT_SAID}\n"
     );
     for link in &agreed.links {
         section(&mut text, input, agreed, link);
     }
     let explanation = "odhcpd of an OpenWrt router sends router advertisements with the NAT64 prefix (RFC 8781), the \
-                       resolver (RFC 8106) and \
-                       encrypted resolvers (RFC 9463), if there are any. The sections take the place of those in \
-                       /etc/config/dhcp.";
+                       resolver (RFC 8106) and encrypted resolvers (RFC 9463), if there are any. Its lines belong into \
+                       the sections of the same interfaces in /etc/config/dhcp.";
     super::file(input, Part::Odhcpd, "openwrt/dhcp", &text, explanation)
 }
 

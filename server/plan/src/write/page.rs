@@ -4,7 +4,7 @@ use super::{joined, networkd, odhcpd, radvd};
 use crate::PlannedFile;
 use crate::agreed::Agreed;
 use crate::header::header;
-use crate::input::{Advertiser, Input};
+use crate::input::{Advertiser, Gateway, Input};
 use crate::part::Part;
 use std::fmt::Write;
 use std::net::Ipv6Addr;
@@ -25,7 +25,9 @@ pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFil
         let _ = write!(text, "\n`{}`: {}\n", file.path, file.explanation);
     }
     not_said(&mut text, input);
-    steps(&mut text, agreed, files);
+    steps(&mut text, files);
+    routes(&mut text, input, agreed);
+    answer(&mut text, agreed);
     let explanation = "This page.";
     PlannedFile { part: None, path: PATH.to_owned(), text, explanation: explanation.to_owned() }
 }
@@ -67,7 +69,12 @@ fn values(text: &mut String, input: &Input, agreed: &Agreed) {
     }
     row("MTU", network.mtu.to_string());
     if network.offers_v6_only() {
-        row("option 108", format!("{} s without IPv4", network.v6_only_wait_s));
+        let told = agreed
+            .links
+            .iter()
+            .filter(|link| link.ipv4.as_ref().is_some_and(|ipv4| ipv4.v6_only_wait_s.is_some()));
+        let told = joined(told.map(|link| format!("`{}`", link.name)));
+        row("option 108", format!("{} s without IPv4, on {told}", network.v6_only_wait_s));
     }
 }
 
@@ -83,7 +90,7 @@ fn not_said(text: &mut String, input: &Input) {
     let _ = write!(text, "\n## Not in the files\n\n{note}\n");
 }
 
-fn steps(text: &mut String, agreed: &Agreed, files: &[PlannedFile]) {
+fn steps(text: &mut String, files: &[PlannedFile]) {
     let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
     text.push_str(
         "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that are there \
@@ -113,6 +120,27 @@ fn steps(text: &mut String, agreed: &Agreed, files: &[PlannedFile]) {
             "\nThe folder `openwrt` is for the OpenWrt router: its file says what to do with it.\n",
         );
     }
+}
+
+/// The ways to a NAT64 that is another machine, which no file has.
+fn routes(text: &mut String, input: &Input, agreed: &Agreed) {
+    if input.network.gateway != Gateway::Elsewhere || agreed.uplinks.is_empty() {
+        return;
+    }
+    // The announced one is among those of the server, if it knows any before it runs.
+    let known = &input.server.prefixes;
+    let prefixes = if known.is_empty() { agreed.prefix.as_slice() } else { known.as_slice() };
+    let prefixes = prefixes.iter().map(|prefix| format!("`{}/{}`", prefix.address(), prefix.length()));
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "\nThe NAT64 is another machine: route {} to it. No file here has these routes.",
+        joined(prefixes)
+    );
+}
+
+/// The answer from which a client sees that all of it works.
+fn answer(text: &mut String, agreed: &Agreed) {
     if let Some(prefix) = agreed.prefix {
         // The first of the two addresses of `ipv4only.arpa` (RFC 7050 section 2.2).
         let known = Ipv6Addr::from(prefix.embed([192, 0, 0, 170]));

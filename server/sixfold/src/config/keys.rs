@@ -481,6 +481,8 @@ repeated! {
             twice: Some(("address", "name each address once")),
             ..List::of("addresses", "an address with a length", interface_address, InterfaceAddress::to_string)
         };
+        /// Tell DHCPv4 clients of the interface to do without IPv4 if they can, for the time of `network.v6-only-wait`.
+        "v6-only" v6_only: bool = true, Boolean;
     }
 }
 

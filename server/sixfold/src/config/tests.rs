@@ -57,6 +57,7 @@ const WRONG: &[(&str, &str, usize, &[&str])] = &[
     ("[server]", "steer = \"names\"", 9, &["`names` is not a value of `server.steer`", "did you mean \"name\"?"]),
     ("[server]", "sandbox = \"of\"", 11, &["`of` is not a value of `server.sandbox`", "Allowed values: \"on\" or \"off\""]),
     ("[server]", "user = \"\"", 8, &["not the name of a user", "\"root\""]),
+    ("[upstream]", "forwarders = \"root\"", 14, &["does not resolve names from the root", "install sixfold-recursive"]),
     ("[upstream]", "forwarders = []", 14, &["`upstream.forwarders` is empty"]),
     ("[upstream]", "forwarders = \"192.0.2.1\"", 14, &["not a list of forwarders", "[\"192.0.2.1\"]", "\"system\""]),
     ("[upstream]", "forwarders = [\"dns.example.com\"]", 15, &["`dns.example.com`", "names are not looked up"]),
@@ -928,7 +929,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         [network]\ngateway = \"tayga\"\nadvertiser = \"bird\"\ndhcpv4 = \"dnsmasq\"\nprefix = \"64:ff9b:1::/48\"\npool = \"10.64.0.0/16\"\n\
         gateway-address = \"2001:db8::9\"\nmtu = 1400\nrdnss = [\"2001:db8::53\"]\ndnr = false\ninterval = \"5m\"\nrouter-lifetime = \"20m\"\n\
         pref64-lifetime = \"21m\"\nv6-only-wait = \"0s\"\n[[network.interface]]\nname = \"lan.7\"\nrole = \"clients\"\n\
-        addresses = [\"2001:db8:c::1/64\", \"192.168.7.1/24\"]\n[[network.interface]]\nname = \"wan\"\nrole = \"uplink\"\n";
+        addresses = [\"2001:db8:c::1/64\", \"192.168.7.1/24\"]\n[[network.interface]]\nname = \"wan\"\nrole = \"uplink\"\nv6-only = false\n";
     for text in ["", rich, "[control]\nsocket = \"\"\n[metrics]\nlisten = \"::1\"\n"] {
         let config = read(text);
         assert_eq!(read(&config.to_toml()), config, "{}", config.to_toml());

@@ -175,6 +175,12 @@ impl Form<Forwarders> for ForwarderList {
     fn read(&self, entry: Entry<'_>) -> Option<Forwarders> {
         match entry.as_str() {
             Some("system") => return Some(Forwarders { system: true, list: Vec::new() }),
+            Some("root") => {
+                let what = "Sixfold forwards, and does not resolve names from the root itself";
+                let help = "install sixfold-recursive, which puts Unbound behind Sixfold on this host; or name a recursive resolver";
+                entry.refuse(Fault::new(what, help));
+                return None;
+            }
             Some(other) => {
                 let what = format!("{} is not a list of forwarders", quoted(other));
                 let help = format!(

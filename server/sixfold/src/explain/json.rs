@@ -2,7 +2,7 @@
 //! docs/reference/explanations-and-traces.md; fields may be added.
 
 use super::format::{milliseconds, network, outcome, source};
-use super::records;
+use super::{chain, records};
 use crate::config::Config;
 use crate::escape::name;
 use engine::explain::{Address, Attempt, End, Explanation, LookupReport, Real, RealFate};
@@ -45,6 +45,8 @@ pub fn of(explanation: &Explanation, config: &Config) -> Value {
             "requirement": "RFC 6147 section 5.1.7",
         })),
         "dnssec": dnssec(explanation),
+        "chain": chain::links(explanation),
+        "verdicts": chain::verdicts(explanation),
     })
 }
 

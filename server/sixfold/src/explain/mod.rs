@@ -3,6 +3,7 @@
 //! dead upstreams affect the explanation. `text.rs` writes it for people, `json.rs` for programs; the decisions
 //! themselves are explained in the engine. Read [`explain()`] first.
 
+mod chain;
 mod format;
 mod json;
 pub mod records;

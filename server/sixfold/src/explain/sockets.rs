@@ -5,13 +5,13 @@ use crate::arithmetic;
 use datapath::sources::SourceTable;
 use datapath::tls_upstreams::{TlsFault, TlsUpstream, TlsUpstreams};
 use engine::explain::{Explainer, Explanation, Unreachable};
-use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
+use engine::{Client, Instant, Link, Outbox, SignedData, Span, Transport, VerificationId};
 use socket2::Socket;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UdpSocket};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -103,6 +103,11 @@ impl Outbox for Sockets {
     }
 }
 
+/// Time since 1970; zero on a system whose clock is before that.
+fn unix_time() -> Span {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(Span::ZERO, Into::into)
+}
+
 /// Runs an explainer to its end, at most for `timeout`.
 pub async fn run(
     mut explainer: Explainer,
@@ -116,6 +121,7 @@ pub async fn run(
     let mut sockets = Sockets { links, verified, frame, tasks: JoinSet::new(), events, tls, sources };
     let start = tokio::time::Instant::now();
     let now = || Instant(1 + start.elapsed().as_nanos() as u64);
+    explainer.set_unix_time(now(), unix_time());
     explainer.begin(now(), &mut sockets);
     while !explainer.is_over() && start.elapsed() < timeout {
         while let Some((id, is_valid)) = sockets.verified.pop() {

@@ -1,7 +1,7 @@
 //! An explanation as text.
 
 use super::format::{milliseconds, network, outcome, source};
-use super::records;
+use super::{chain, records};
 use crate::config::Config;
 use crate::escape::name;
 use engine::Transport;
@@ -93,7 +93,9 @@ fn write_lookup(text: &mut String, lookup: &LookupReport, config: &Config) {
             None => writeln!(text),
         };
     }
-    for section in [Section::Answer, Section::Authority] {
+    // The chain of trust has what matters of the keys.
+    let sections: &[Section] = if lookup.is_for_chain { &[] } else { &[Section::Answer, Section::Authority] };
+    for &section in sections {
         for line in records::lines(lookup.reply.as_deref().unwrap_or_default(), section) {
             let _ = writeln!(text, "    {line}");
         }
@@ -160,6 +162,7 @@ fn write_ttl(text: &mut String, explanation: &Explanation) {
 fn write_security(text: &mut String, explanation: &Explanation) {
     let is_refused = |one: &Decision| matches!(one, Decision::Refused(..) | Decision::Transfer);
     if explanation.asks_for_dnssec() && !explanation.decisions.iter().any(is_refused) {
+        chain::write(text, explanation);
         let security = explanation.security();
         let _ = writeln!(text, "\nDNSSEC\n  {security} [{}]", security.requirement());
     }

@@ -52,6 +52,7 @@ fn description(config: &Config) -> Description {
         name: interface.name.clone(),
         role: interface.role,
         addresses: interface.addresses.clone(),
+        v6_only: interface.v6_only,
     };
     Description {
         gateway: network.gateway,

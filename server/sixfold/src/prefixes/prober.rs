@@ -1,6 +1,7 @@
 //! The thread of the gateways: it waits for outcomes of probes, for what sources tell of prefixes, and for the time, does what is due, and
 //! gives the workers the states and the prefixes when they change. It does no work for clients, and the workers do none for it but to take a state.
 
+use super::StartSockets;
 use super::sockets::{Connection, Echo, Fault};
 use super::sources::{self, Sources};
 use super::state::{Prefixes, State};
@@ -72,10 +73,11 @@ struct Ready {
 }
 
 impl Prober {
-    /// Everything is ready to run. `echo`: a socket that was opened with more privileges than the thread has.
-    pub fn new(prefixes: Arc<Prefixes>, workers: Arc<Shared<WorkerEngine>>, echo: Option<Echo>) -> Prober {
+    /// Everything is ready to run.
+    pub fn new(prefixes: Arc<Prefixes>, workers: Arc<Shared<WorkerEngine>>, sockets: StartSockets) -> Prober {
+        let StartSockets { echo, solicitations } = sockets;
         let told = vec![Versions::of(&prefixes.lock()); workers.workers()];
-        let sources = Sources::new(Arc::clone(&workers));
+        let sources = Sources::new(Arc::clone(&workers), solicitations);
         Prober {
             prefixes,
             workers,

@@ -1,6 +1,7 @@
-//! Sockets of the probes: TCP connections that are tried, and one socket for all ICMP echo requests.
+//! Sockets of the probes: TCP connections that are tried, and one socket for all ICMP echo requests; and that of router solicitations.
 
 use gateways::Failure;
+use kernel::router_solicitation;
 use kernel::syscalls::set_option;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recvfrom};
@@ -16,6 +17,18 @@ const ECHO_REPLY: u8 = 129;
 
 /// Octets of an echo message: type, code, checksum, identifier, sequence number, and our data.
 const ECHO: usize = 16;
+
+/// Opens a socket for router solicitations. Nothing arrives there: the kernel tells what routers announce.
+///
+/// # Errors
+///
+/// As [`router_solicitation::open`]. The sandbox allows no raw sockets, so this is for the start.
+pub fn open_solicitations() -> io::Result<Socket> {
+    let socket = router_solicitation::open()?;
+    socket.attach_filter(&[SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0)])?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
 
 /// A TCP connection that is tried.
 pub struct Connection(Socket);

@@ -7,6 +7,8 @@ use datapath::router_options::{Options, RouterOptions};
 use engine::{Instant, Span};
 use gateways::pref64_option::announced;
 use gateways::{Discovery, News, Trouble};
+use kernel::router_solicitation;
+use socket2::Socket;
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -20,12 +22,28 @@ const INTERFACES: Span = Span::from_secs(2);
 /// Options of routers that are read in one turn. More wait in the socket.
 const OPTIONS: usize = 64;
 
+/// Solicitations of the routers on a link at most, and the interval between two (RFC 4861 section 10).
+const SOLICITATIONS: u8 = 3;
+const SOLICITATION_INTERVAL: Span = Span::from_secs(4);
+
+/// An interface that is a source.
+#[derive(Clone, Copy, Default)]
+struct Interface {
+    /// Its number; 0: it does not exist.
+    number: u32,
+    /// Solicitations of its routers so far, and the time of the next one.
+    solicitations: u8,
+    next: Instant,
+}
+
 /// The sources.
 pub struct Sources {
     asker: Asker,
     routers: Option<RouterOptions>,
-    /// Numbers of the interfaces that are sources, by their names.
-    interfaces: HashMap<String, u32>,
+    /// Socket for solicitations, if the process had the right to one.
+    solicitations: Option<Socket>,
+    /// The interfaces that are sources, by their names.
+    interfaces: HashMap<String, Interface>,
     /// Time of the next look at the interfaces.
     next_look: Instant,
     /// True while routers cannot be heard on this machine, which is logged once.
@@ -33,10 +51,10 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Nothing was asked or heard.
-    pub fn new(workers: Arc<Shared<WorkerEngine>>) -> Sources {
-        let asker = Asker::new(workers);
-        Sources { asker, routers: None, interfaces: HashMap::new(), next_look: Instant(0), is_deaf: false }
+    /// Nothing was asked or heard. `solicitations`: a socket for router solicitations.
+    pub fn new(workers: Arc<Shared<WorkerEngine>>, solicitations: Option<Socket>) -> Sources {
+        let (asker, interfaces) = (Asker::new(workers), HashMap::new());
+        Sources { asker, routers: None, solicitations, interfaces, next_look: Instant(0), is_deaf: false }
     }
 
     /// The socket over which options of routers come, if some are to be heard.
@@ -82,12 +100,12 @@ impl Sources {
         let Some(routers) = &self.routers else { return };
         let heard: Vec<Options> = std::iter::from_fn(|| routers.take()).take(OPTIONS).collect();
         // A router speaks at once to an interface that has come, and then not for minutes: one that is not known may be a source by now.
-        let is_known = |heard: &Options| self.interfaces.values().any(|&number| number == heard.interface);
+        let is_known = |heard: &Options| self.interfaces.values().any(|of| of.number == heard.interface);
         if !heard.iter().all(is_known) {
             self.look_for(&names, discovery, now);
         }
         for Options { interface, router, options } in heard {
-            let mut named = self.interfaces.iter().filter(|&(_, &number)| number == interface);
+            let mut named = self.interfaces.iter().filter(|(_, of)| of.number == interface);
             if let Some((name, _)) = named.next() {
                 discovery.announced(now, name, router, &announced(&options));
             }
@@ -102,13 +120,19 @@ impl Sources {
         }
         for name in names {
             let Some(routers) = &self.routers else { return };
-            let number = routers.interface(name).ok().flatten();
-            let before = self.interfaces.insert(name.clone(), number.unwrap_or(0));
-            // Another interface of this name has other routers.
-            if before.is_some_and(|before| before != 0 && Some(before) != number) {
-                discovery.note_interface(now, name, false);
+            let number = routers.interface(name).ok().flatten().unwrap_or(0);
+            let known = self.interfaces.entry(name.clone()).or_default();
+            if known.number != number {
+                // Another interface of this name has other routers.
+                if known.number != 0 {
+                    discovery.note_interface(now, name, false);
+                }
+                *known = Interface { number, ..Interface::default() };
             }
-            discovery.note_interface(now, name, number.is_some());
+            discovery.note_interface(now, name, number != 0);
+            if number != 0 && !discovery.has_heard(name) {
+                known.solicit(self.solicitations.as_ref(), now);
+            }
         }
     }
 
@@ -125,6 +149,20 @@ impl Sources {
                     );
                 }
             }
+        }
+    }
+}
+
+impl Interface {
+    /// Asks the routers, if that is due. Between announcements that nobody asked for are up to 30 minutes (RFC 4861 section 6.2.1).
+    fn solicit(&mut self, socket: Option<&Socket>, now: Instant) {
+        let Some(socket) = socket.filter(|_| self.solicitations < SOLICITATIONS && self.next <= now) else {
+            return;
+        };
+        // An interface that is not up yet is asked at the next look.
+        if router_solicitation::send(socket, self.number).is_ok() {
+            self.solicitations += 1;
+            self.next = now + SOLICITATION_INTERVAL;
         }
     }
 }

@@ -125,9 +125,12 @@ impl State {
 
     /// Watches the gateways of the plan.
     fn watch(&mut self, now: Instant) {
-        let State { monitor, plan, .. } = self;
+        let State { monitor, plan, discovery, .. } = self;
         let (settings, probed) = (plan.in_use().health_settings(), plan.in_use().probed_gateways());
-        monitor.configure(now, settings, probed, |prefix| plan.table().number_of(prefix).is_some());
+        // A source may tell again of a prefix that drains.
+        let has_prefix =
+            |prefix: &Pref64| discovery.has_sources() || plan.table().number_of(prefix).is_some();
+        monitor.configure(now, settings, probed, has_prefix);
     }
 }
 
@@ -178,7 +181,11 @@ impl Prefixes {
         state.watch(now);
         for one in handed {
             let Ok(prefix) = one.prefix.parse::<Pref64>() else { continue };
-            let Ok(prefix) = known(state.plan.table(), &prefix) else { continue };
+            let known = known(state.plan.table(), &prefix);
+            if known.is_err() && !state.discovery.has_sources() {
+                continue;
+            }
+            let prefix = known.unwrap_or(prefix);
             if let Some((since, over)) = one.drain_ns {
                 state.monitor.drain(prefix, Drain { since: Instant(since), over: Span(over) });
             }
@@ -264,11 +271,14 @@ impl Prefixes {
     /// The text for the operator: the prefix is not in use.
     pub fn undrain(&self, prefix: &Pref64) -> Result<bool, String> {
         let mut state = self.lock();
-        let prefix = known(state.plan.table(), prefix)?;
-        let is_new = state.monitor.undrain(&prefix);
+        // A prefix that no source tells of any more may drain.
+        let has_ended = state.monitor.undrain(prefix);
+        if !has_ended {
+            known(state.plan.table(), prefix)?;
+        }
         drop(state);
         self.wake();
-        Ok(is_new)
+        Ok(has_ended)
     }
 
     /// Stops the probes: another process sends them from now on. States stay.
@@ -302,7 +312,15 @@ impl Prefixes {
             }
         });
         let handed = handed.filter(|one| one.is_down || one.drain_ns.is_some());
-        found.take(HANDED / 2).chain(handed).take(HANDED).collect()
+        let drains = state.monitor.drains().iter();
+        let absent = drains.filter(|(prefix, _)| state.plan.table().number_of(prefix).is_none());
+        let absent = absent.map(|(prefix, drain)| HandedPrefix {
+            prefix: prefix.to_string(),
+            is_down: false,
+            drain_ns: Some((drain.since.0, drain.over.0)),
+            found: None,
+        });
+        found.take(HANDED / 2).chain(handed).chain(absent).take(HANDED).collect()
     }
 
     /// Gives the thread of the probes the addresses that a worker has met. The worker does not wait for it: it holds the lock for a moment.
@@ -514,6 +532,34 @@ mod tests {
         let origins: Vec<String> =
             prefixes.statuses(started, &Answers::new()).into_iter().map(|status| status.origin).collect();
         assert_eq!(origins, ["discovered from the upstream", "configured"]);
+    }
+
+    #[test]
+    fn a_prefix_that_drains_still_does_when_a_source_tells_of_it_again() {
+        let first = config(SOURCES);
+        let prefixes = made(&first, &[], 1);
+        tell(&prefixes, "2001:db8:1::/96");
+        let drained = prefix("2001:db8:1::/96");
+        prefixes.drain(&drained, Duration::ZERO).unwrap();
+        let ends = |prefixes: &Prefixes| {
+            let (mut state, end) = (prefixes.lock(), datapath::now() + Span::from_secs(300 + 3600));
+            state.discovery.expire(end);
+            state.use_found(end);
+        };
+        ends(&prefixes);
+        assert_eq!(general(&prefixes), ["2001:db8:a::/96"]);
+        let prepared = prefixes.prepare(&first, &first.settings().dns64);
+        prefixes.configure(&first, prepared);
+        let successor = made(&first, &prefixes.handover(), 2);
+        for prefixes in [prefixes, successor] {
+            tell(&prefixes, "2001:db8:1::/96");
+            let states = prefixes.settings().gateways.unwrap().states().to_vec();
+            assert_eq!(states, [PrefixState::Draining, PrefixState::Up]);
+            ends(&prefixes);
+            assert_eq!(prefixes.undrain(&drained), Ok(true));
+            assert!(prefixes.undrain(&drained).is_err(), "it is not in use");
+            assert!(prefixes.handover().is_empty());
+        }
     }
 
     #[test]

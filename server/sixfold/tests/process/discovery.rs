@@ -10,7 +10,9 @@ use kit::message::{QUESTION, record, reply};
 use kit::namespace;
 use serde_json::Value;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type as SocketType};
+use std::mem::MaybeUninit;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -304,7 +306,24 @@ impl Routers {
         let number = number_of("router");
         socket.set_multicast_hops_v6(255).unwrap();
         socket.set_multicast_if_v6(number).unwrap();
+        socket.join_multicast_v6(&"ff02::2".parse().unwrap(), number).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         Routers { socket, number }
+    }
+
+    /// Reads what has come, and forgets it.
+    fn forget_what_came(&self) {
+        self.socket.set_nonblocking(true).unwrap();
+        let mut message = [MaybeUninit::uninit(); 2048];
+        while self.socket.recv(&mut message).is_ok() {}
+        self.socket.set_nonblocking(false).unwrap();
+    }
+
+    /// Waits for a router solicitation (RFC 4861 section 4.1).
+    fn is_asked(&self) -> bool {
+        let socket = UdpSocket::from(OwnedFd::from(self.socket.try_clone().unwrap()));
+        let mut message = [0; 2048];
+        (0..1000).any(|_| socket.recv(&mut message).is_ok() && message[0] == 133)
     }
 
     /// Lets this router speak.
@@ -366,6 +385,16 @@ fn routers_announce_and_withdraw() {
     routers.speak("fe80::a", Some("fe80::b"));
     wait_for_announced(FIRST, 0, &[SECOND]);
     wait_for_log(&server, &format!("the prefix {FIRST} is no longer in use: fe80::a%lan told of it last"));
+
+    // The kernel has asked when the link came. A server that starts later asks itself, and need not wait for the next announcement.
+    routers.forget_what_came();
+    let later = upstream.setup().line("dns64.prefixes = [\"discover:lan\"]").start();
+    assert!(routers.is_asked());
+    wait_until("the answer is used", || {
+        routers.announce(SECOND, 1800);
+        ask(&later, 3).addresses == under(&[SECOND], 3)
+    });
+    drop(later);
 
     ip("link del lan");
     wait_for(&server, &[]);

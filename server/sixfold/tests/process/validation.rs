@@ -158,3 +158,81 @@ fn a_negative_anchor_and_ctl_explain_agree_that_a_zone_is_not_validated() {
     let told = success(&server.ctl(&["explain", &text(&name)]));
     assert!(told.contains(&embedded(4).to_string()), "{told}");
 }
+
+/// Key tags of the anchors of zones.
+fn anchor_tags(zones: &World) -> Vec<u16> {
+    let tag = |anchor: &Anchor| match anchor {
+        Anchor::Ds(_, rdata) => u16::from_be_bytes([rdata[0], rdata[1]]),
+        _ => panic!("a world without a fault has DS anchors"),
+    };
+    zones.anchors().iter().map(tag).collect()
+}
+
+#[test]
+fn explain_shows_the_chain_link_by_link_and_where_it_ends() {
+    let zones = zones();
+    let (upstream, folder) = (upstream(zones.question(BOTH).0), Folder::for_everybody());
+    let server = server(&zones, &upstream, &folder, &[]);
+    let explain = |name: &[u8], qtype: &str| {
+        success(&server.ctl(&["explain", &text(name), "--type", qtype, "--dnssec"]))
+    };
+    let apex = text(zones.apex());
+
+    let (name, _) = zones.question(FOUR_AAAA);
+    let secure = explain(&name, "AAAA");
+    for tag in anchor_tags(&zones) {
+        assert!(secure.contains(&format!("trust anchor: {tag} ")), "{tag}: {secure}");
+    }
+    assert!(secure.contains(&format!("\n  {apex} secure\n    DS: ")), "{secure}");
+    assert!(secure.contains(&format!("\n    {apex} DNSKEY signed by ")), "{secure}");
+    for qtype in ["AAAA", "A"] {
+        assert!(secure.contains(&format!("\n  {} {qtype} secure\n", text(&name))), "{secure}");
+    }
+    assert!(!secure.contains("the chain ends at"), "{secure}");
+    assert!(secure.contains("AD is set: every lookup is secure"), "{secure}");
+
+    let (name, _) = zones.question(PLAIN);
+    let insecure = explain(&name, "AAAA");
+    assert!(insecure.contains(" insecure: the delegation has no DS record\n"), "{insecure}");
+    assert!(insecure.contains("the chain ends at "), "{insecure}");
+    assert!(insecure.contains("AD is clear: not every lookup is secure"), "{insecure}");
+
+    let (name, _) = zones.question(BOTH);
+    let bogus = explain(&name, "A");
+    assert!(bogus.contains(&format!("\n  {} A bogus: a signature is wrong\n", text(&name))), "{bogus}");
+    assert!(bogus.contains(&format!("\n    {} A signed by ", text(&name))), "{bogus}");
+    assert!(bogus.contains("answer    SERVFAIL"), "{bogus}");
+}
+
+#[test]
+fn explain_tells_programs_the_chain_in_fields() {
+    let zones = zones();
+    let (upstream, folder) = (upstream(Vec::new()), Folder::for_everybody());
+    let server = server(&zones, &upstream, &folder, &[]);
+    let (name, _) = zones.question(BOTH);
+    let told = success(&server.ctl(&["explain", &text(&name), "--type", "A", "--dnssec", "--json"]));
+    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let chain = told["chain"].as_array().unwrap();
+    let tags: Vec<u64> = chain
+        .iter()
+        .flat_map(|link| link["anchors"].as_array().unwrap())
+        .map(|anchor| anchor["key_tag"].as_u64().unwrap())
+        .collect();
+    assert_eq!(tags, anchor_tags(&zones).into_iter().map(u64::from).collect::<Vec<_>>());
+    let own = chain.iter().find(|link| link["zone"] == text(zones.apex()).as_str()).unwrap();
+    assert_eq!(own["state"], "secure");
+    // RFC 4035 section 5.2: the key that a DS record names signs the keys of the zone.
+    let signers: Vec<u64> = own["key_signatures"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["key_tag"].as_u64().unwrap())
+        .collect();
+    assert!(signers.contains(&own["ds"][0]["key_tag"].as_u64().unwrap()), "{own}");
+    let verdicts = told["verdicts"].as_array().unwrap();
+    assert_eq!(verdicts.len(), 1);
+    assert_eq!(
+        (&verdicts[0]["status"], &verdicts[0]["ends_at"]),
+        (&"secure".into(), &serde_json::Value::Null)
+    );
+}

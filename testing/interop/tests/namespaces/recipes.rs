@@ -157,6 +157,24 @@ fn the_recipe_with_explicit_address_mappings_reaches_a_server_at_its_mapped_addr
     assert!(status.success());
 }
 
+#[test]
+#[ignore = "long: a recipe in namespaces"]
+fn the_recipe_for_compose_translates_without_changing_the_kernel_s_settings() {
+    let Some(lab) = lab(&[]) else { return };
+    // As Docker leaves the host, whose settings a container cannot write.
+    lab.gateway.run_checked(&[
+        "sh",
+        "-c",
+        "echo 1 > /proc/sys/net/ipv4/ip_forward && echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
+    ]);
+    let files =
+        ["gateway.sh", "nat44.nft", "tayga.conf", "sixfold.toml"].map(|file| format!("compose/{file}"));
+    let network = Network::start(&lab, GLOBAL, &files.each_ref().map(String::as_str));
+    network.expect_page("http://www.shop.test/by-name");
+    let network = network.restart_translator();
+    network.expect_page("http://www.shop.test/again");
+}
+
 /// A site of the recipe `4via6`: a host with an address that the other site has, too, whose page is the name of the site.
 struct Site {
     _translator: Process,

@@ -55,7 +55,7 @@ fn build() -> Packages {
             .env("DEB_BUILD_OPTIONS", "noautodbgsym"),
     );
     assert!(built.status.success(), "{}", text(&built));
-    for package in ["sixfold", "sixfold-bench"] {
+    for package in ["sixfold", "sixfold-bench", "sixfold-recursive"] {
         upgrade(scratch.path(), package, &old, &new);
     }
     Packages { _scratch: scratch, old, new }
@@ -204,7 +204,9 @@ fn lintian_finds_no_error_in_the_packages() {
     let mut command = Command::new("lintian");
     command.args(["--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0"]);
     let packages = packages();
-    command.args(["sixfold", "sixfold-bench"].map(|package| package_file(&packages.old, package)));
+    command.args(
+        ["sixfold", "sixfold-bench", "sixfold-recursive"].map(|package| package_file(&packages.old, package)),
+    );
     let ran = run(300, &mut command);
     assert!(ran.status.success(), "{}", text(&ran));
 }

@@ -74,17 +74,7 @@ fn the_encrypted_listeners_have_ports_and_the_certificate(chart: &Path) {
 #[test]
 fn the_manifests_hold_to_the_schemas() {
     let scratch = Scratch::new();
-    let packages = scratch.path().join("python");
-    let mut pip = Command::new("python3");
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
-        .arg(&packages)
-        .arg(SCHEMAS);
-    let installed = run(300, &mut pip);
-    if !installed.status.success() {
-        let said = text(&installed);
-        kit::skip(&format!("{SCHEMAS} cannot be installed: {}", said.lines().last().unwrap_or_default()));
-        return;
-    }
+    let Some(packages) = python_packages(&scratch) else { return };
     let mut check = Command::new(source().join("packaging/tests/kubernetes"));
     check.env("PYTHONPATH", &packages);
     match podmonitor_definition() {
@@ -94,16 +84,45 @@ fn the_manifests_hold_to_the_schemas() {
         Err(why) => kit::skip(&format!("the schema of PodMonitor: {why}")),
     }
     let checked = run(100, &mut check);
-    assert!(checked.status.success() && text(&checked).contains("manifest: holds"), "{}", text(&checked));
+    let said = text(&checked);
+    assert!(
+        checked.status.success() && said.contains("manifest: holds") && said.contains("recipe: holds"),
+        "{said}"
+    );
 }
 
-/// Path of the resource definition of PodMonitor.
-fn podmonitor_definition() -> Result<PathBuf, String> {
+/// Folder with the Python packages of the schemas and of their validator. `None` if they cannot be had, after printing the reason.
+pub fn python_packages(scratch: &Scratch) -> Option<PathBuf> {
+    let packages = scratch.path().join("python");
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target"])
+        .arg(&packages)
+        .arg(SCHEMAS);
+    let installed = run(300, &mut pip);
+    if installed.status.success() {
+        return Some(packages);
+    }
+    let said = text(&installed);
+    kit::skip(&format!("{SCHEMAS} cannot be installed: {}", said.lines().last().unwrap_or_default()));
+    None
+}
+
+/// Folder of a Go module.
+///
+/// # Errors
+///
+/// What `go mod download` says.
+pub fn go_module(module: &str) -> Result<PathBuf, String> {
     let mut download = Command::new("timeout");
-    download.args(["100", "go", "mod", "download", "-json", OPERATOR]).current_dir(std::env::temp_dir());
+    download.args(["100", "go", "mod", "download", "-json", module]).current_dir(std::env::temp_dir());
     let downloaded = download.output().map_err(|error| error.to_string())?;
     let told: serde_json::Value = serde_json::from_slice(&downloaded.stdout)
         .map_err(|_| format!("go mod download: {}", text(&downloaded).trim()))?;
     let folder = told["Dir"].as_str().ok_or_else(|| format!("go mod download: {told}"))?;
-    Ok(Path::new(folder).join(PODMONITOR))
+    Ok(folder.into())
+}
+
+/// Path of the resource definition of PodMonitor.
+fn podmonitor_definition() -> Result<PathBuf, String> {
+    Ok(go_module(OPERATOR)?.join(PODMONITOR))
 }

@@ -2,9 +2,11 @@
 //! programs of this build, so that no release build is needed. The steps within a root or a container are scripts in `packaging/tests`.
 #![forbid(unsafe_code)]
 
+mod compose;
 mod container;
 mod debian;
 mod kubernetes;
+mod recursive;
 mod static_binaries;
 
 use sixfold_interop::missing_program;

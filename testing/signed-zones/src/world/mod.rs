@@ -2,6 +2,7 @@
 //!
 //! Replies are those of RFC 4035 section 3.1 and RFC 5155 section 7.2, but for the fault.
 
+mod forest;
 mod made;
 mod proofs;
 mod signatures;
@@ -13,6 +14,7 @@ use crate::name::{Name, ancestors, below, child, is_at_or_below, parent};
 use crate::record::{Reply, Rrset, rtype};
 use crate::verdict::{Kind, QUESTIONS};
 use crate::zone::{Denial, Hashing, TTL, Zone};
+pub use forest::{Forest, is_of_root_anchor};
 use kit::Random;
 use made::{algorithm_of, denial, fill, needs_two_keys, pair, slip_in, zone_keys};
 
@@ -54,6 +56,11 @@ impl World {
     /// World of a seed, with a fault, at a time in seconds since 1970 modulo 2^32: for a validator that has the system's clock. Signatures
     /// hold for a day before and after it.
     pub fn at(store: &Store, kind: Kind, fault: &Fault, now: u32) -> World {
+        World::numbered(store, kind, fault, now, "")
+    }
+
+    /// World at a time, whose top-level name has an ending.
+    fn numbered(store: &Store, kind: Kind, fault: &Fault, now: u32, ending: &str) -> World {
         let mut random = Random::new(store.seed());
         let plant = fault.plant;
         let mut algorithm = || random.pick(&ALGORITHMS);
@@ -62,7 +69,7 @@ impl World {
         let word = |random: &mut Random| {
             (0..3 + random.place(6)).map(|_| char::from(random.pick(b"abcdefghijklm"))).collect::<String>()
         };
-        let tld = child(&word(&mut random), b"\0");
+        let tld = child(&(word(&mut random) + ending), b"\0");
         let middle = if random.one_in(2) { tld.clone() } else { child("co", &tld) };
         let apex = child(&word(&mut random), &middle);
         let is_split = random.one_in(2) || matches!(plant, Plant::Keys(twist) if needs_two_keys(twist));

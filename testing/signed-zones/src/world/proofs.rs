@@ -111,15 +111,18 @@ impl World {
                 )];
             }
             Some(ProofTwist::ParentSide | ProofTwist::OfParent) => return self.proof_of_parent(),
+            Some(ProofTwist::UnsignedBeside) => return self.unsigned_beside(&sets),
+            Some(ProofTwist::WildcardMade) if name == below("plain", self.apex()) => {
+                let (_, next) = self.zones[zone].span(name);
+                let types = BTreeSet::from([rtype::NS, rtype::RRSIG, rtype::NSEC]);
+                let set = Rrset::one(child("*", self.apex()), rtype::NSEC, TTL, nsec(&next, &types));
+                return self.signed(zone, &set, name);
+            }
             Some(ProofTwist::BothKinds) => {
                 let hashing = Hashing { algorithm: 1, flags: 0, iterations: 0, salt: vec![] };
                 sets.push((Role::Exact, self.hashed(zone, self.apex(), &hashing)));
             }
-            Some(ProofTwist::Many) => sets.extend((10..19).map(|number| {
-                let owner = |number| child(&format!("zz{number}"), self.apex());
-                let types = BTreeSet::from([rtype::A, rtype::RRSIG, rtype::NSEC]);
-                (Role::Exact, Rrset::one(owner(number), rtype::NSEC, TTL, nsec(&owner(number + 1), &types)))
-            })),
+            Some(ProofTwist::Many) => sets.extend((10..19).map(|number| (Role::Exact, self.more(number)))),
             _ => {}
         }
         let mut told: Vec<Rrset> = Vec::new();
@@ -129,6 +132,35 @@ impl World {
             }
         }
         told.iter().flat_map(|set| self.signed(zone, set, &set.owner)).collect()
+    }
+
+    /// RRset of a proof about a name that the zone does not have, by its number.
+    fn more(&self, number: u8) -> Rrset {
+        let types = BTreeSet::from([rtype::A, rtype::RRSIG]);
+        if let Denial::Nsec3(hashing) = &self.zones[ZONE].denial {
+            let (hash, next) = ([number; 20], [number, number, number + 1]);
+            let next = [&next[..], &[0; 17]].concat();
+            return Rrset::one(
+                hashed_owner(&hash, self.apex()),
+                rtype::NSEC3,
+                TTL,
+                nsec3(hashing, &next, &types),
+            );
+        }
+        let owner = |number: u8| child(&format!("zz{number}"), self.apex());
+        let types = types.into_iter().chain([rtype::NSEC]).collect();
+        Rrset::one(owner(number), rtype::NSEC, TTL, nsec(&owner(number + 1), &types))
+    }
+
+    /// Proofs without signatures, and an address of each of their owners, signed.
+    fn unsigned_beside(&self, sets: &[(Role, Rrset)]) -> Vec<Record> {
+        let mut records = Vec::new();
+        for (_, set) in sets {
+            let beside = Rrset::one(set.owner.clone(), rtype::A, TTL, vec![192, 0, 2, 77]);
+            records.extend(set.records(&set.owner));
+            records.extend(self.signed(ZONE, &beside, &set.owner));
+        }
+        records
     }
 
     /// Record of the parent at the cut, or at its own apex.

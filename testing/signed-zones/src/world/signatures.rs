@@ -8,6 +8,11 @@ use crate::record::{Record, Rrset, rtype};
 use crate::zone::{Denial, TTL};
 
 impl World {
+    /// RRset that the zone does not have, under an owner, with the signatures that the zone would give it.
+    pub fn signed_by_zone(&self, set: &Rrset, owner: &[u8]) -> Vec<Record> {
+        self.signed(ZONE, set, owner)
+    }
+
     /// RRset under an owner, with its signatures.
     pub(super) fn signed(&self, zone: usize, set: &Rrset, owner: &[u8]) -> Vec<Record> {
         let mut records: Vec<Record> = set.records(owner).collect();

@@ -19,6 +19,7 @@ impl World {
             ReplyTwist::Shuffled => self.shuffle(&mut reply),
             _ if zone != ZONE => {}
             ReplyTwist::Rcode if reply.answer.is_empty() => reply.rcode ^= 3,
+            ReplyTwist::RcodeOfData if !reply.answer.is_empty() && rtype != rtype::DNSKEY => reply.rcode ^= 3,
             ReplyTwist::Unrelated if !reply.answer.is_empty() && rtype != rtype::DNSKEY => {
                 let four = below("four", self.apex());
                 let set = self.zones[ZONE].get(&four, rtype::A).expect("an address");

@@ -12,11 +12,15 @@ pub(crate) const QUERIES: u64 = 2000;
 pub(crate) const FORGED: u64 = 300_000;
 /// Worlds of response policy zones.
 pub(crate) const POLICY_WORLDS: u64 = 20_000;
+/// Worlds of signed zones, and client queries in each world.
+pub(crate) const KEYED_WORLDS: u64 = 1000;
+pub(crate) const KEYED_QUERIES: u64 = 300;
 
 /// Arguments of `cargo` that build the simulator.
 const SIMULATOR: &str = "build --profile fuzz -p sixfold-sim --bin sixfold-sim";
 /// Arguments of `cargo` that run the tests after the simulator.
-const TESTS: &str = "test -p sixfold-engine -p sixfold-wire -p sixfold-pref64";
+const TESTS: &str =
+    "test -p sixfold-engine -p sixfold-wire -p sixfold-pref64 -p sixfold-dnssec -p sixfold-signed-zones";
 /// Time after which a program counts as hanging, which also finds the bug.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
@@ -130,13 +134,29 @@ impl Checks {
     /// Runs worlds of policy zones. Returns the seed of a difference from the model.
     fn run_policy_worlds(&self, bug: usize) -> Option<String> {
         match self.simulate(bug, &format!("policy --seeds {POLICY_WORLDS}")) {
-            Some((true, _)) => None,
+            Some((true, _)) => self.run_keyed_worlds(bug),
             Some((false, output)) => {
                 let seed = output.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(','));
                 let seed = seed.map_or("unknown: it ends early", |(seed, _)| seed);
                 Some(format!("policy worlds, seed {seed}"))
             }
             None => Some("policy worlds, do not end".to_owned()),
+        }
+    }
+
+    /// Runs worlds of signed zones. Returns the broken invariant and the seed that shows it.
+    fn run_keyed_worlds(&self, bug: usize) -> Option<String> {
+        match self.simulate(bug, &format!("keys --seeds {KEYED_WORLDS} --queries {KEYED_QUERIES}")) {
+            Some((true, _)) => None,
+            Some((false, output)) => {
+                let failure = output.lines().find_map(|line| line.strip_prefix("seed ")?.split_once(": "));
+                let shown = failure.and_then(|(seed, what)| Some((seed, what.split_once(": ")?.0)));
+                Some(match shown {
+                    Some((seed, invariant)) => format!("signed zones, {invariant}, seed {seed}"),
+                    None => "signed zones, it ends early".to_owned(),
+                })
+            }
+            None => Some("signed zones, do not end".to_owned()),
         }
     }
 

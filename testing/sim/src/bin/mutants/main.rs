@@ -10,7 +10,7 @@ mod checks;
 mod list;
 mod switches;
 
-use checks::{Checks, FORGED, NOT_FOUND, POLICY_WORLDS, QUERIES, SEEDS};
+use checks::{Checks, FORGED, KEYED_QUERIES, KEYED_WORLDS, NOT_FOUND, POLICY_WORLDS, QUERIES, SEEDS};
 use list::{Mutant, find, parse_list, read_file, write_file};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -112,8 +112,9 @@ fn report(root: &Path, results: &Path, mutants: &[Mutant]) -> Result<(), String>
          those that cannot have a switch, such as another constant, in a build each. The simulator has the profile `fuzz`.\n\
          `testing/sim/mutants.txt` says what is wrong with each, and where. For each bug the program runs {SEEDS} worlds of {QUERIES} client queries, up to\n\
          the first broken invariant ([the simulator](simulation.md#what-is-checked)), then spoofing with {FORGED} forged replies of each attacker, then\n\
-         {POLICY_WORLDS} worlds of policy zones. If they find nothing, it runs the tests of the engine, `wire` and `pref64`. For a bug out of the\n\
-         simulator's reach, as in the overload controller, the list names tests, which run instead. The program writes this page.\n\n\
+         {POLICY_WORLDS} worlds of policy zones, then {KEYED_WORLDS} worlds of signed zones with {KEYED_QUERIES} queries. If they find nothing, it runs the tests\n\
+         of the engine, `wire`, `pref64`, `dnssec` and `signed-zones`. For a bug out of the simulator's reach, as in the overload controller, the\n\
+         list names tests, which run instead. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
          | bug | found by |\n| --- | --- |\n",
         mutants.len(),

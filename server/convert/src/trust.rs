@@ -1,0 +1,90 @@
+//! What a source says of validation, as it is collected: `[dnssec]` of the result. `validation.rs` reads the anchors and
+//! brings them together.
+
+use crate::ledger::Spot;
+
+/// Trust anchors in one of the forms that sources have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Anchors {
+    /// The keys of the root.
+    Root,
+    /// A record, as a line of a zone file.
+    Record(String),
+    /// A file of DS and DNSKEY records.
+    File(String),
+}
+
+/// Statement with trust anchors, and the difference that it has in Sixfold.
+#[derive(Clone, Debug)]
+pub(crate) struct Named {
+    pub(crate) anchors: Anchors,
+    /// Statement; none if the source trusts the keys by itself.
+    pub(crate) spot: Option<Spot>,
+    pub(crate) difference: Option<&'static str>,
+}
+
+/// `[dnssec]`, as far as the source decides it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Validation {
+    /// True if the source validates.
+    pub(crate) is_on: bool,
+    pub(crate) named: Vec<Named>,
+    /// Statements without an equivalent, which matter if the source validates, with the reasons.
+    pub(crate) left: Vec<(Spot, &'static str)>,
+    /// File with all trust anchors; none for the keys of the root.
+    pub(crate) file: Option<String>,
+    /// Lines of the file that has to be written.
+    pub(crate) lines: Vec<String>,
+    pub(crate) negative: Vec<String>,
+    pub(crate) permissive: bool,
+    pub(crate) nsec3_iterations: Option<u64>,
+}
+
+impl Validation {
+    /// Adds trust anchors of a statement, whose outcome follows from all of them. `difference` is that of their keys in Sixfold.
+    pub(crate) fn add(&mut self, anchors: Anchors, spot: &Spot, difference: Option<&'static str>) {
+        self.named.push(Named { anchors, spot: Some(spot.clone()), difference });
+    }
+
+    /// Leaves a statement over for this reason, if the source validates.
+    pub(crate) fn leave(&mut self, spot: &Spot, why: &'static str) {
+        self.left.push((spot.clone(), why));
+    }
+
+    /// Adds the keys of the root, which the source trusts without a statement.
+    pub(crate) fn add_root(&mut self) {
+        self.named.push(Named { anchors: Anchors::Root, spot: None, difference: None });
+    }
+
+    /// True if a statement names trust anchors.
+    pub(crate) fn has_anchors(&self) -> bool {
+        !self.named.is_empty()
+    }
+
+    /// True if the source validates the names of a zone.
+    pub(crate) fn covers(&self, zone: &str) -> bool {
+        let is_in = |above: &String| {
+            let above = above.trim_end_matches('.');
+            let zone = zone.trim_end_matches('.').to_ascii_lowercase();
+            above.is_empty() || zone == above || zone.ends_with(&format!(".{above}"))
+        };
+        self.is_on && !self.negative.iter().any(is_in)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_at_and_below_an_exception_are_not_validated() {
+        let validation =
+            Validation { is_on: true, negative: vec!["corp.example".to_owned()], ..Validation::default() };
+        for (zone, covered) in
+            [("corp.example", false), ("A.Corp.Example.", false), ("xcorp.example", true), ("example", true)]
+        {
+            assert_eq!(validation.covers(zone), covered, "{zone}");
+        }
+        assert!(!Validation { is_on: false, ..validation }.covers("example"));
+    }
+}
