@@ -91,7 +91,9 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
     let named = [source.unwrap_or(Path::new(DEFAULT_PATH)), Path::new(RESOLV_CONF)];
     let named = named.into_iter().chain(config.local.hosts_file.as_deref());
     let named = named.chain(config.dns64.mappings_file.as_deref());
-    let named = named.chain(config.dnssec.trust_anchors.file()).chain(state_file(config));
+    let named = named.chain(config.dnssec.trust_anchors.file());
+    // A reload may begin to follow trust anchors, and goes on with what was learned earlier.
+    let named = named.chain(config.dnssec.state_file.as_deref());
     let named = named.chain(config.filter.rpz.iter().map(PathBuf::as_path));
     let anchors = match &config.upstream.tls_ca {
         AnchorSource::System => None,

@@ -146,9 +146,7 @@ impl TrustAnchors {
         };
         let anchors = TrustAnchors { state: Mutex::new(state), clock, file, wake: Notify::new() };
         let prepared = anchors.prepare(config)?;
-        for warning in &prepared.warnings {
-            tracing::error!(event = "trust_anchors_reset", "{warning}");
-        }
+        log_resets(&prepared.warnings);
         anchors.configure(prepared);
         Ok(anchors)
     }
@@ -248,6 +246,7 @@ impl TrustAnchors {
             match loaded {
                 Ok(loaded) => {
                     let start = TrustPoints::start(&state.parts.configured, loaded, now, &DIGESTS);
+                    log_resets(&start.warnings);
                     state.parts.points = Some(start.points);
                     state.version += 1;
                 }
@@ -456,6 +455,13 @@ impl State {
 /// The error of commands about anchors that nobody uses.
 pub(super) const NOTHING_VALIDATED: &str =
     "nothing is validated, so there are no trust anchors; write dnssec = \"validate\" below [dns64]\n";
+
+/// Logs why what was learned before does not count.
+fn log_resets(warnings: &[String]) {
+    for warning in warnings {
+        tracing::error!(event = "trust_anchors_reset", "{warning}");
+    }
+}
 
 /// The warning about a state that cannot be kept until another process runs.
 fn unreachable(config: &Config) -> String {
