@@ -408,8 +408,9 @@ async fn retire(
     Ok(())
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine and
-/// the files of the certificate, the trust anchors, and that answer the watchdog of the service manager. The result has those that accept connections.
+/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, the files
+/// of the certificate and the trust anchors, and that answer the watchdog of the service manager. The result has those that accept
+/// connections.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,

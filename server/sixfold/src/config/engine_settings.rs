@@ -114,8 +114,8 @@ impl Config {
         self.dns64.dnssec == Dnssec::Validate && (*follow || *trust_anchors == AnchorsOfZones::Root)
     }
 
-    /// The settings of validation, with the anchors of the configuration; none if nothing is validated. The zones that are not looked at begin
-    /// with the negative trust anchors.
+    /// The settings of validation, with the anchors of the configuration; none if nothing is validated. The zones that are not looked at
+    /// begin with the negative trust anchors.
     pub fn validation(&self) -> Option<ValidationConfig> {
         if self.dns64.dnssec != Dnssec::Validate {
             return None;

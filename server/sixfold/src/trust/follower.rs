@@ -26,14 +26,13 @@ pub async fn follow(server: Arc<ServerHandle>) {
     }
 }
 
-/// Gives the workers what has changed, and flushes what was judged in another way. False: a worker cannot take it now, and gets it later.
-pub async fn apply(server: &ServerHandle) -> bool {
-    let Some(zones) = server.trust.tell(&server.workers) else { return false };
+/// Gives the workers what has changed, and flushes what was judged in another way. A worker that cannot take it now gets it later.
+pub async fn apply(server: &ServerHandle) {
+    let Some(zones) = server.trust.tell(&server.workers) else { return };
     for zone in zones {
         // A worker that does not respond has its watchdog.
         let _ = cache_commands::remove(server, Some(&zone), true).await;
     }
-    true
 }
 
 /// The task, with what it has logged.

@@ -176,11 +176,10 @@ pub async fn remove_negative(server: &ServerHandle, zone: &str, format: Format) 
     Ok(Answer::of(format, json, || format!("{zone} is validated again{note}\n")))
 }
 
-/// Has the workers use the anchors now, or as soon as they can.
+/// Has the workers use the anchors now, or as soon as they can. The task that follows them looks when the next one ends.
 async fn put_in_force(server: &ServerHandle) {
-    if !apply(server).await {
-        server.trust.wake.notify_one();
-    }
+    apply(server).await;
+    server.trust.wake.notify_one();
 }
 
 /// Number of keys in each state, and of negative anchors. None: nothing is validated.

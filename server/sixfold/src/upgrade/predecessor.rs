@@ -146,7 +146,8 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
     }
 }
 
-/// Stops reading the sockets, probing gateways, and following trust anchors. A successor that has ended meanwhile has read nothing, so this process goes on.
+/// Stops reading the sockets, probing gateways, and following trust anchors. A successor that has ended meanwhile has read nothing, so
+/// this process goes on.
 fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
     server.prefixes.pause_probes();
     server.trust.pause();
