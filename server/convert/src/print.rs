@@ -191,6 +191,7 @@ impl Page {
                 table.lines += &format!("# Write these records into {file}:\n{shown}");
             }
             table.string("trust-anchors", Some(file));
+            table.value("follow", validation.follow.then_some(true));
         }
         table.list("negative-trust-anchors", &validation.negative);
         table.value("permissive", validation.permissive.then_some(true));

@@ -14,13 +14,14 @@ pub(crate) enum Anchors {
     File(String),
 }
 
-/// Statement with trust anchors, and the difference that it has in Sixfold.
+/// Statement with trust anchors.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) anchors: Anchors,
     /// Statement; none if the source trusts the keys by itself.
     pub(crate) spot: Option<Spot>,
-    pub(crate) difference: Option<&'static str>,
+    /// True if the source follows changes of their keys (RFC 5011).
+    pub(crate) is_followed: bool,
 }
 
 /// `[dnssec]`, as far as the source decides it.
@@ -33,6 +34,8 @@ pub(crate) struct Validation {
     pub(crate) left: Vec<(Spot, &'static str)>,
     /// File with all trust anchors; none for the keys of the root.
     pub(crate) file: Option<String>,
+    /// True if Sixfold follows the keys of that file.
+    pub(crate) follow: bool,
     /// Lines of the file that has to be written.
     pub(crate) lines: Vec<String>,
     pub(crate) negative: Vec<String>,
@@ -41,9 +44,9 @@ pub(crate) struct Validation {
 }
 
 impl Validation {
-    /// Adds trust anchors of a statement, whose outcome follows from all of them. `difference` is that of their keys in Sixfold.
-    pub(crate) fn add(&mut self, anchors: Anchors, spot: &Spot, difference: Option<&'static str>) {
-        self.named.push(Named { anchors, spot: Some(spot.clone()), difference });
+    /// Adds trust anchors of a statement, whose outcome follows from all of them. `is_followed`: the source follows their keys.
+    pub(crate) fn add(&mut self, anchors: Anchors, spot: &Spot, is_followed: bool) {
+        self.named.push(Named { anchors, spot: Some(spot.clone()), is_followed });
     }
 
     /// Leaves a statement over for this reason, if the source validates.
@@ -51,9 +54,9 @@ impl Validation {
         self.left.push((spot.clone(), why));
     }
 
-    /// Adds the keys of the root, which the source trusts without a statement.
-    pub(crate) fn add_root(&mut self) {
-        self.named.push(Named { anchors: Anchors::Root, spot: None, difference: None });
+    /// Adds the keys of the root, which the source trusts without a statement, and follows or not.
+    pub(crate) fn add_root(&mut self, is_followed: bool) {
+        self.named.push(Named { anchors: Anchors::Root, spot: None, is_followed });
     }
 
     /// True if a statement names trust anchors.

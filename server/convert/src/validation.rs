@@ -12,6 +12,10 @@ use crate::value;
 /// Path of the file to write, if the source has no single one that Sixfold can read.
 const OWN_FILE: &str = "/etc/sixfold/trust-anchors";
 
+/// Difference of keys that the source follows, in a file that has others.
+const FOLLOWED: &str = "they stand in a file with keys whose changes are not followed: replace them there when the zone changes them, or set \
+                        `dnssec.follow` for all";
+
 /// Names without validation that Sixfold takes.
 const MAX_NEGATIVE: usize = 1024;
 
@@ -102,14 +106,19 @@ pub(crate) fn finish(draft: &mut Draft) {
             true
         }
     };
-    for Named { anchors, spot, difference } in named {
+    // The keys of the root without a file are followed in any case.
+    validation.follow = validation.file.is_some() && named.iter().all(|named| named.is_followed);
+    let loses_changes = validation.file.is_some() && !validation.follow;
+    for Named { anchors, spot, is_followed } in named {
         let Some(spot) = spot else { continue };
-        let outcome = match (is_written, difference) {
-            (true, _) if anchors != Anchors::Root => Outcome::LeftOver(format!(
+        let outcome = if is_written && anchors != Anchors::Root {
+            Outcome::LeftOver(format!(
                 "write it into {OWN_FILE}, which the comment at `dnssec.trust-anchors` has"
-            )),
-            (false, Some(difference)) if anchors != Anchors::Root => Outcome::differs(difference),
-            _ => Outcome::Carried,
+            ))
+        } else if loses_changes && is_followed {
+            Outcome::differs(FOLLOWED)
+        } else {
+            Outcome::Carried
         };
         draft.record(&spot, outcome);
     }

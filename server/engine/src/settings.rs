@@ -12,7 +12,7 @@ pub use crate::dns64::private::PrivateAddresses;
 pub use crate::interface::Transport;
 pub use crate::upstream::config::{ForwardZone, Select, TlsForwarder, UpstreamConfig};
 pub use crate::validator::config::{
-    AnchorRecord, DigestFunctions, TrustAnchor, UncheckedZone, ValidationConfig, root_anchors,
+    AnchorRecord, DigestFunctions, TrustAnchor, UncheckedZone, ValidationConfig,
 };
 
 use crate::local::local_data::LocalData;

@@ -14,6 +14,7 @@ use engine::cache_control::{AskedForwarders, CachedEntry, QuestionBits};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 use wire::Section;
 
 /// Removes cache entries: of one name, with `below` also of all names below it, or of all names.
@@ -28,6 +29,17 @@ pub async fn flush(
     format: Format,
 ) -> Result<Answer, String> {
     let wire = name.map(wire_name).transpose()?;
+    let removed = remove(server, wire.as_deref(), below).await?;
+    Ok(Answer::of(format, || json!({ "flushed": removed }), || format!("flushed {removed} entries\n")))
+}
+
+/// Removes cache entries of a name (wire form), with `below` also of all names below it, or of all names. Returns their number.
+///
+/// # Errors
+///
+/// A worker does not respond. Then its entries may still be there.
+pub async fn remove(server: &ServerHandle, name: Option<&[u8]>, below: bool) -> Result<usize, String> {
+    let wire: Option<Arc<[u8]>> = name.map(Arc::from);
     let (mut removed, mut next) = (0, Some(0));
     // A flush of more than one name takes several steps, so that no worker is held up for long.
     while let Some(step) = next {
@@ -48,7 +60,7 @@ pub async fn flush(
             next = next.max(more);
         }
     }
-    Ok(Answer::of(format, || json!({ "flushed": removed }), || format!("flushed {removed} entries\n")))
+    Ok(removed)
 }
 
 /// Shows the cache entries of a name.

@@ -303,6 +303,8 @@ pub enum CtlCommand {
     },
     /// File, name, serial number, records, left-out records and age of every response policy zone
     Rpz,
+    /// Trust anchors with key tag, algorithm, state and since when, and negative ones with their end; adds or removes a negative one
+    Anchors(AnchorsCommand),
     /// Reports not ready, so that traffic goes to other servers, and still answers queries
     Drain,
     /// Reverses `drain`
@@ -343,6 +345,29 @@ pub enum PrefixAction {
     Drain,
     /// Back.
     Undrain,
+}
+
+/// `sixfold ctl anchors`.
+#[derive(Clone, Debug, PartialEq, Eq, Args)]
+pub struct AnchorsCommand {
+    /// Do not validate a zone for a time (RFC 7646), or validate it again
+    #[arg(value_enum, requires = "zone")]
+    pub action: Option<AnchorsAction>,
+    /// The zone
+    #[arg(value_name = "NAME", value_parser = parse_name)]
+    pub zone: Option<Name>,
+    /// Time after which a zone is validated again, with `add-negative`, from 1s to 7d
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_life, required_if_eq("action", "add-negative"))]
+    pub life: Option<Duration>,
+}
+
+/// A change of the negative trust anchors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum AnchorsAction {
+    /// Add.
+    AddNegative,
+    /// Remove.
+    Remove,
 }
 
 /// `sixfold ctl explain`.
@@ -509,6 +534,10 @@ fn parse_flushed_name(text: &str) -> Result<String, String> {
 
 fn parse_patience(text: &str) -> Result<Duration, String> {
     duration(text, limits::UPGRADE_PATIENCE).map_err(|fault| fault.to_string())
+}
+
+fn parse_life(text: &str) -> Result<Duration, String> {
+    duration(text, limits::NEGATIVE_LIFE).map_err(|fault| fault.to_string())
 }
 
 fn parse_drain(text: &str) -> Result<Duration, String> {

@@ -12,6 +12,7 @@ use crate::prefixes::report;
 use crate::reload::Reloaded;
 use crate::reload_changes;
 use crate::running_server::{SILENT_WORKER, ServerHandle};
+use crate::trust::report as anchors;
 use crate::upgrade::attempt::{self, Upgraded};
 use crate::upgrade::request;
 use crate::{service_manager, status, trace};
@@ -176,6 +177,7 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
             Format::Json => Answer::json_lines(&policy_zones::json(&server.config())),
             Format::Text => Answer::text(policy_zones::text(&server.config())),
         }),
+        "anchors" => anchors::list(&server.trust, format),
         "drain" => Ok(drain(server, true, format)),
         "undrain" => Ok(drain(server, false, format)),
         "trace off" => Ok(end_traces(server, format)),
@@ -188,6 +190,11 @@ async fn execute(command: &str, format: Format, server: &ServerHandle) -> Result
                 drain_prefix(server, prefix, Some(Duration::from_millis(time)), format)
             }
             ["prefix", "undrain", prefix] => drain_prefix(server, prefix, None, format),
+            ["anchors", "add-negative", zone, "for", time] => {
+                let time = time.parse().map_err(|_| format!("{time:?} is not a number of milliseconds\n"))?;
+                anchors::add_negative(server, zone, Duration::from_millis(time), format).await
+            }
+            ["anchors", "remove", zone] => anchors::remove_negative(server, zone, format).await,
             ["flush", name] => cache_commands::flush(server, Some(name), false, format).await,
             ["flush", name, "below"] => cache_commands::flush(server, Some(name), true, format).await,
             ["needs", ref words @ ..] if let Some(request) = needs::Request::from_words(words) => {

@@ -55,6 +55,7 @@ mod status_page;
 mod stream_events;
 mod trace;
 mod traffic;
+mod trust;
 pub mod upgrade;
 mod upstream_trouble;
 pub mod version;

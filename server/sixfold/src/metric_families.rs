@@ -149,6 +149,12 @@ pub const SECTIONS: &[Section] = &[
                 "`reason`: that of the extended DNS error, in words: `dnssec_bogus` 6; `signature_expired` 7; `signature_not_yet_valid` 8; \
                  `dnskey_missing` 9; `rrsigs_missing` 10; `no_zone_key_bit_set` 11; `nsec_missing` 12; `signature_expired_before_valid` 25; \
                  `unsupported_nsec3_iterations_value` 27", "Replies that were bogus.", "See [extended errors](extended-errors.md)."),
+            Family::of("sixfold_trust_anchors", "gauge",
+                "`state`: `valid` trusted; `missing` trusted, and not published any more; `add-pend` waits to be trusted; `revoked`; `removed` \
+                 revoked more than 30 days ago", "Keys of trust anchors, by state; with `dns64.dnssec = \"validate\"`.",
+                "See [trust anchors](../how-to/validate.md#trust-anchors)."),
+            Family::of("sixfold_negative_trust_anchors", "gauge",
+                "", "Negative trust anchors, of the configuration and of operators; with `dns64.dnssec = \"validate\"`.", ""),
             Family::of("sixfold_extended_errors_total", "counter",
                 "`reason`: `synthesized` 29; `stale` 3, 19; `forged` 4; `dnssec` 1, 2, 5 to 12, 25, 27; `blocked` 15; `censored` 16; `filtered` \
                  17; `prohibited` 18; `no_reachable_authority` 22; `network_error` 23; `other`", "Answers with an extended DNS error, by code.",

@@ -4,7 +4,7 @@
 use crate::config::Config;
 use crate::metric_families::Family;
 use crate::running_server::{ServerHandle, WorkerStatus, health};
-use crate::version;
+use crate::{trust, version};
 use engine::counters::DURATION_BOUNDS_US;
 use engine::upstream::BreakerState;
 use engine::upstream::{QueryKind, Server};
@@ -36,6 +36,7 @@ impl Metrics {
         metrics.engine(&statuses);
         metrics.upstreams(&statuses);
         metrics.prefixes(server);
+        metrics.trust_anchors(server);
         metrics.datapath(server);
         for &counter in transport::Counter::ALL {
             let (family, (label, value)) = counter.describe();
@@ -147,6 +148,15 @@ impl Metrics {
         {
             self.add("address_trials_total", &[("result", result)], count as f64);
         }
+    }
+
+    /// The trust anchors, if something is validated.
+    fn trust_anchors(&mut self, server: &ServerHandle) {
+        let Some((states, negative)) = trust::report::counts(&server.trust) else { return };
+        for (state, count) in states {
+            self.add("trust_anchors", &[("state", state)], count as f64);
+        }
+        self.add("negative_trust_anchors", &[], negative as f64);
     }
 
     /// Messages that the datapath received, sent and dropped.

@@ -17,6 +17,7 @@ use crate::process::Process;
 use crate::reload::{Prepared, Reloaded, Reloads, Replaced, Request, free, in_background, replace};
 use crate::sandbox::Sandbox;
 use crate::traffic::{Sample, Traffic};
+use crate::trust::TrustAnchors;
 use crate::upgrade::state::Upgrade;
 use crate::{policy_hits, policy_zones};
 use datapath::Shared;
@@ -102,6 +103,8 @@ pub struct ServerHandle {
     pub policy_hits: Arc<PolicyHits>,
     /// The prefixes in use, with the states of their gateways.
     pub prefixes: Arc<Prefixes>,
+    /// The trust anchors in force.
+    pub trust: TrustAnchors,
     /// The restrictions of the process.
     pub sandbox: Sandbox,
     /// Memory and descriptors of the process.
@@ -296,6 +299,16 @@ impl ServerHandle {
         }
         let prefixes = self.prefixes.prepare(&new, &settings[0].dns64);
         settings.iter_mut().for_each(|settings| settings.dns64.clone_from(&prefixes.dns64));
+        // Until `configure` nothing waits, so no change of the anchors comes between.
+        let mut trust = match self.trust.prepare(&new) {
+            Ok(trust) => trust,
+            Err(error) => {
+                free((new, settings));
+                return Err(error);
+            }
+        };
+        settings.iter_mut().for_each(|settings| settings.validation.clone_from(&trust.validation));
+        notes.append(&mut trust.warnings);
         let applied = match self.apply(&new, settings) {
             Ok(applied) => applied,
             Err(error) => {
@@ -312,6 +325,7 @@ impl ServerHandle {
         };
         let config = self.config();
         self.prefixes.configure(&config, prefixes);
+        self.trust.configure(trust);
         policy_zones::log_changes(&old.filter.zones, &config.filter.zones);
         notes.extend(policy_hits::configure(&self.policy_hits, &config, &self.workers).err());
         if config.log.dnstap != old.log.dnstap {

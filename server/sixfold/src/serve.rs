@@ -21,12 +21,13 @@ use crate::running_server::ServerHandle;
 use crate::sandbox::{Needs, Sandbox};
 use crate::signals::{End, Signals};
 use crate::traffic::{self, Traffic};
+use crate::trust::TrustAnchors;
 use crate::upgrade::attempt;
 use crate::upgrade::state::{Refusal, Upgrade};
 use crate::upgrade::successor::Predecessor;
 use crate::{
     certificate_files, control, event_log, http, local_networks, policy_hits, policy_zones, sandbox,
-    service_manager,
+    service_manager, trust,
 };
 use datapath::remedy::{NO_RANDOM, with_remedy};
 use datapath::{Shared, Worker, privileges};
@@ -131,6 +132,8 @@ fn start_and_serve(
     };
     let for_successor = (for_successor, sockets.for_successor());
     let upgrade = prepare_upgrade(for_successor, control.as_ref(), predecessor, refusal);
+    let handed = predecessor.map(|predecessor| &predecessor.negative_anchors[..]);
+    let trust = TrustAnchors::new(&config, handed, shared.workers())?;
     let sandbox = restrict(&config, source.as_deref(), demo.as_ref())?;
     demo.as_mut().map_or(Ok(()), Demo::start)?;
     log.start_writer()?;
@@ -146,6 +149,7 @@ fn start_and_serve(
         prefixes.pause_probes();
     }
     settings.dns64 = prefixes.settings();
+    settings.validation = trust.validation();
     shared
         .verify_signatures(config.signature_threads(), arithmetic::verify)
         .map_err(|error| format!("cannot start the threads for signatures: {}", with_remedy(&error)))?;
@@ -171,6 +175,7 @@ fn start_and_serve(
         traces: RunningTraces::default(),
         policy_hits: Arc::default(),
         prefixes,
+        trust,
         sandbox,
         process,
     });
@@ -342,6 +347,7 @@ fn take_over(server: &ServerHandle, predecessor: &Predecessor, control: Option<&
     predecessor.replace(control.is_some_and(|control| !control.owns_path.get()));
     server.read_sockets();
     server.prefixes.resume_probes();
+    server.trust.take_over();
     server.upgrade.note_success();
     let (process, former) = (std::process::id(), predecessor.process);
     let launcher = server.upgrade.launcher_process();
@@ -402,8 +408,9 @@ async fn retire(
     Ok(())
 }
 
-/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine and
-/// the files of the certificate, and that answer the watchdog of the service manager. The result has those that accept connections.
+/// Starts the tasks that serve metrics and the control socket, that write the log, that follow the addresses of this machine, the files
+/// of the certificate and the trust anchors, and that answer the watchdog of the service manager. The result has those that accept
+/// connections.
 fn serve_operators(
     server: &Arc<ServerHandle>,
     metrics: Option<std::net::TcpListener>,
@@ -421,6 +428,7 @@ fn serve_operators(
     tokio::task::spawn_local(event_log::run(Arc::clone(server)));
     tokio::task::spawn_local(local_networks::follow(Arc::clone(server)));
     tokio::task::spawn_local(certificate_files::follow(Arc::clone(server)));
+    tokio::task::spawn_local(trust::follow(Arc::clone(server)));
     tokio::task::spawn_local(service_manager::watchdog(Arc::clone(server)));
     tokio::task::spawn_local(sample_traffic(Arc::clone(server)));
     Ok(accepting)

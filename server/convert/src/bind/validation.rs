@@ -6,10 +6,6 @@ use crate::ledger::{Outcome, Reading, require};
 use crate::validation;
 use crate::value;
 
-/// Difference of the keys that BIND follows by RFC 5011.
-const FOLLOWED: &str =
-    "the keys of a file are read at a start and at a reload: replace them there when the zone does";
-
 /// Options about validation that decide together.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
@@ -62,7 +58,7 @@ impl Switches {
         validation.is_on = !self.is_disabled
             && match self.mode {
                 None | Some(Mode::Auto) => {
-                    validation.add_root();
+                    validation.add_root(true);
                     true
                 }
                 Some(Mode::Yes) => validation.has_anchors(),
@@ -79,7 +75,7 @@ pub(super) fn read_anchors(statement: &Statement, draft: &mut Draft) {
         match record(element).as_deref().map(validation::record) {
             Some(Ok(anchors)) => {
                 let is_followed = element.word(1).starts_with("initial");
-                draft.model.validation.add(anchors, &element.spot, is_followed.then_some(FOLLOWED));
+                draft.model.validation.add(anchors, &element.spot, is_followed);
             }
             Some(Err(why)) => draft.record(&element.spot, why),
             None => draft.record(&element.spot, "this is no trust anchor"),

@@ -111,14 +111,14 @@ impl Switches {
         let validation = &mut draft.model.validation;
         validation.is_on = self.is_on.unwrap_or(true);
         if !self.forgets_root {
-            validation.add_root();
+            validation.add_root(false);
         }
     }
 }
 
 fn add(anchors: Result<Anchors, &'static str>, setting: &Setting, draft: &mut Draft) {
     match anchors {
-        Ok(anchors) => draft.model.validation.add(anchors, &setting.spot, None),
+        Ok(anchors) => draft.model.validation.add(anchors, &setting.spot, false),
         Err(why) => draft.record(&setting.spot, why),
     }
 }

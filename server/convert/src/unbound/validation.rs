@@ -10,19 +10,15 @@ use crate::value::{self, range};
 /// val-nsec3-keysize-iterations).
 pub(super) const DEFAULT_ITERATIONS: u64 = 150;
 
-/// Difference of a file whose keys Unbound follows.
-const FOLLOWED: &str =
-    "the keys of a file are read at a start and at a reload: replace them there when the zone does";
-
 /// Reads an attribute whose outcome depends on others, and is recorded when all are known: trust anchors, and what matters only if
 /// Unbound validates.
 pub(super) fn read_later(attribute: &Attribute, draft: &mut Draft) -> bool {
     let text = attribute.values.join(" ");
     let validation = &mut draft.model.validation;
-    let (anchors, difference) = match (attribute.key.as_str(), &text[..]) {
-        ("trust-anchor", _) => (record(&text), None),
-        ("trust-anchor-file", _) => (file(&text), None),
-        ("auto-trust-anchor-file", _) => (file(&text), Some(FOLLOWED)),
+    let (anchors, is_followed) = match (attribute.key.as_str(), &text[..]) {
+        ("trust-anchor", _) => (record(&text), false),
+        ("trust-anchor-file", _) => (file(&text), false),
+        ("auto-trust-anchor-file", _) => (file(&text), true),
         (key, value) => {
             let Some(why) = without_equivalent(key, value) else { return false };
             validation.leave(&attribute.spot, why);
@@ -30,7 +26,7 @@ pub(super) fn read_later(attribute: &Attribute, draft: &mut Draft) -> bool {
         }
     };
     match anchors {
-        Ok(anchors) => validation.add(anchors, &attribute.spot, difference),
+        Ok(anchors) => validation.add(anchors, &attribute.spot, is_followed),
         Err(why) => draft.record(&attribute.spot, why),
     }
     true

@@ -58,18 +58,6 @@ impl TrustAnchor {
     }
 }
 
-/// The keys of the root that are built in ([`dnssec::anchors::ROOT`]).
-pub fn root_anchors() -> Vec<TrustAnchor> {
-    let owned = |anchor: &Anchor<'_>| TrustAnchor {
-        zone: anchor.zone.into(),
-        record: match anchor.data {
-            AnchorData::Ds(rdata) => AnchorRecord::Ds(rdata.into()),
-            AnchorData::Dnskey(rdata) => AnchorRecord::Dnskey(rdata.into()),
-        },
-    };
-    dnssec::anchors::ROOT.iter().map(owned).collect()
-}
-
 /// Zone whose signatures are not looked at: a negative trust anchor (RFC 7646), or a zone with upstreams of its own that is not validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UncheckedZone {

@@ -3,8 +3,10 @@
 use super::forwarder::Forwarders;
 use super::keys::{Config, Dns64, Rule, Server, Upstream, Validation};
 use super::prefix_entry::prefixes;
+use super::trust_anchors::AnchorsOfZones;
 use super::{Network, ddr, limits};
 use crate::arithmetic::DIGESTS;
+use anchors::Data;
 use datapath::proxy_protocol::TrustedProxies;
 use engine::dns64::rules::{self, Rules, RulesTooLarge};
 use engine::local::LocalData;
@@ -12,7 +14,7 @@ use engine::local::server_names::ServerNames;
 use engine::message::cookie::Cookies;
 use engine::needs::SharedNeeds;
 use engine::settings::{
-    self, ClientNetworks, Dnssec, Networks, PrivateAddresses, UncheckedZone, ValidationConfig,
+    self, AnchorRecord, ClientNetworks, Dnssec, Networks, PrivateAddresses, UncheckedZone, ValidationConfig,
 };
 use engine::{Capacity, Settings};
 use gateways::limits::ADVERTISED_TTL_SECS;
@@ -106,8 +108,15 @@ impl Config {
         }
     }
 
-    /// The settings of validation; none if nothing is validated.
-    fn validation(&self) -> Option<ValidationConfig> {
+    /// True if changes of the trust anchors are followed (RFC 5011).
+    pub fn follows_anchors(&self) -> bool {
+        let Validation { trust_anchors, follow, .. } = &self.dnssec;
+        self.dns64.dnssec == Dnssec::Validate && (*follow || *trust_anchors == AnchorsOfZones::Root)
+    }
+
+    /// The settings of validation, with the anchors of the configuration; none if nothing is validated. The zones that are not looked at
+    /// begin with the negative trust anchors.
+    pub fn validation(&self) -> Option<ValidationConfig> {
         if self.dns64.dnssec != Dnssec::Validate {
             return None;
         }
@@ -121,7 +130,7 @@ impl Config {
         let private = zones.map(|zone| UncheckedZone { zone: zone.zone.wire().into(), until: None });
         Some(ValidationConfig {
             digests: DIGESTS,
-            anchors: anchors.clone(),
+            anchors: anchors.iter().cloned().map(anchor_of_engine).collect(),
             unchecked: negative.chain(private).collect(),
             algorithms: *algorithms,
             nsec3_iterations: *nsec3_iterations,
@@ -260,4 +269,13 @@ fn seconds(duration: Duration) -> u32 {
 
 fn engine_networks(networks: &[Network]) -> Vec<settings::Network> {
     networks.iter().map(|&network| network.into()).collect()
+}
+
+/// A trust anchor in the form of the engine.
+pub fn anchor_of_engine(anchor: anchors::TrustAnchor) -> settings::TrustAnchor {
+    let record = match anchor.data {
+        Data::Ds(rdata) => AnchorRecord::Ds(rdata),
+        Data::Dnskey(rdata) => AnchorRecord::Dnskey(rdata),
+    };
+    settings::TrustAnchor { zone: anchor.zone, record }
 }

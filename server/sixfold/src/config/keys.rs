@@ -31,7 +31,6 @@ use engine::limits::{RECORDS, TRIES, UDP_SIZE};
 use engine::message::cookie::Secret;
 use engine::settings::{
     ClientSubnet, Dnssec, FailurePolicy, Lookup, NonGlobal, OnFailure, Reverse, Select, Transport,
-    TrustAnchor,
 };
 use gateways::Probe;
 use plan::{Advertiser, Dhcpv4, InterfaceAddress, Role};
@@ -60,6 +59,9 @@ pub const DEFAULT_METRICS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOC
 
 /// Path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/sixfold/control.sock";
+
+/// Path of what was learned about followed trust anchors.
+pub const DEFAULT_ANCHOR_STATE: &str = "/var/lib/sixfold/root.key";
 
 /// Port of DNS over TLS (RFC 7858 section 3.1) and of DNS over QUIC (RFC 9250 section 4.1.1).
 //= RFC 7858 section 3.1: requirement 71
@@ -220,6 +222,12 @@ tables! {
             shape: "\"root\" | file", kind: "\"root\" or the path of a file",
             parse: trust_anchors::source, show: trust_anchors::shown_source,
         };
+        /// Changes of the keys in the file of `trust-anchors` are followed (RFC 5011); those of the root's keys are followed in any case.
+        "follow" follow: bool = false, Boolean;
+        /// Path of the file that keeps what was learned about followed keys; the server writes it, and another one beside it.
+        /// `""` keeps nothing.
+        "state-file" state_file: Option<PathBuf> = Some(DEFAULT_ANCHOR_STATE.into()),
+            Text { shape: "file", kind: "a path", parse: trust_anchors::state_file, show: |path| shown(path) }, Upgrade;
         /// Zones whose signatures are not looked at (negative trust anchors, RFC 7646), each without an end, or with one:
         /// `"broken.example until 2027-01-31T00:00:00Z"`.
         "negative-trust-anchors" negative: Vec<Negative> = Vec::new(), List {
@@ -237,7 +245,7 @@ tables! {
         "threads" threads: Option<u16> = None, Workers, Upgrade;
         with {
             /// The trust anchors of the source.
-            anchors: Vec<TrustAnchor> = Vec::new();
+            anchors: Vec<::anchors::TrustAnchor> = Vec::new();
         }
     }
 

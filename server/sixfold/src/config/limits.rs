@@ -63,6 +63,10 @@ pub const ANSWER_TTL: RangeInclusive<Duration> = Duration::from_secs(1)..=Durati
 /// Time over which the clients of a prefix leave it. In a second all leave at once; a drain of more than a day was forgotten.
 pub const DRAIN: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
+/// Time for which a negative trust anchor is added while the server runs.
+pub const NEGATIVE_LIFE: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_secs(::anchors::limits::NEGATIVE_SECONDS);
+
 /// Source addresses. Each adds to what a forger has to guess; 64 of them are 6 bits.
 pub const SOURCES: usize = 64;
 

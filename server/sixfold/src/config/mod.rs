@@ -63,6 +63,7 @@ pub use address::{Network, endpoint, forwarder, prefix};
 pub use address_syntax::forgotten_brackets;
 pub use discovered::Found;
 pub use document::{DescribedKey, described};
+pub use engine_settings::anchor_of_engine;
 pub use forwarder::{Forwarder, Forwarders};
 pub use hosts_file::parse as hosts_text;
 pub use key::Effect;

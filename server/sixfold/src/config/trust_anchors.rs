@@ -4,9 +4,8 @@
 use super::limits;
 use super::report::{Fault, Place, Problems};
 use anchors::name::to_text;
-use anchors::{AnchorFile, Data, Negative, NegativeError};
+use anchors::{AnchorFile, Negative, NegativeError, TrustAnchor, anchor};
 use dnssec::Algorithms;
-use engine::settings::{AnchorRecord, TrustAnchor, root_anchors};
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 
@@ -43,6 +42,25 @@ pub fn source(text: &str) -> Result<AnchorsOfZones, Fault> {
         "root" => Ok(AnchorsOfZones::Root),
         path => Ok(AnchorsOfZones::File(path.into())),
     }
+}
+
+/// Parses the path of the state file.
+///
+/// # Errors
+///
+/// The path names no file in a folder of its own: the server may write in that folder.
+pub fn state_file(text: &str) -> Result<PathBuf, Fault> {
+    let path = PathBuf::from(text);
+    let is_file = path.file_name().is_some() && !text.ends_with('/');
+    let is_in_folder =
+        path.parent().is_some_and(|folder| folder.parent().is_some() || folder == Path::new(""));
+    if is_file && is_in_folder {
+        return Ok(path);
+    }
+    Err(Fault::new(
+        format!("{text:?} is no file in a folder that the server may write in"),
+        "write a path like \"/var/lib/sixfold/root.key\", or \"\" to keep nothing",
+    ))
 }
 
 /// Writes the source of trust anchors.
@@ -86,7 +104,7 @@ pub fn read(
     problems: &Problems,
     told: &mut Vec<String>,
 ) -> Vec<TrustAnchor> {
-    let AnchorsOfZones::File(path) = source else { return root_anchors() };
+    let AnchorsOfZones::File(path) = source else { return anchor::root() };
     let text = match super::regular_file::read(path, limits::ANCHOR_OCTETS) {
         Ok(text) => text,
         Err(error) => {
@@ -106,7 +124,7 @@ pub fn read(
                 )
             };
             told.extend(file.skipped.into_iter().map(warning));
-            file.anchors.into_iter().map(of_engine).collect()
+            file.anchors
         }
         Err(error) => {
             let line = error.line.map_or_else(String::new, |line| format!(", line {line}"));
@@ -115,15 +133,6 @@ pub fn read(
             Vec::new()
         }
     }
-}
-
-/// An anchor in the form of the engine.
-fn of_engine(anchor: anchors::TrustAnchor) -> TrustAnchor {
-    let record = match anchor.data {
-        Data::Ds(rdata) => AnchorRecord::Ds(rdata),
-        Data::Dnskey(rdata) => AnchorRecord::Dnskey(rdata),
-    };
-    TrustAnchor { zone: anchor.zone, record }
 }
 
 #[cfg(test)]
@@ -148,5 +157,15 @@ mod tests {
         }
         assert_eq!(source("root").ok().and_then(|source| source.file().map(Path::to_path_buf)), None);
         assert!(source("").is_err());
+    }
+
+    #[test]
+    fn the_state_file_is_in_a_folder_that_is_not_that_of_the_system() {
+        for text in ["/var/lib/sixfold/root.key", "root.key", "./root.key", "state/root.key"] {
+            assert!(state_file(text).is_ok(), "{text}");
+        }
+        for text in ["/root.key", "/", "/var/lib/", ".."] {
+            assert!(state_file(text).is_err(), "{text}");
+        }
     }
 }

@@ -6,7 +6,9 @@
 mod access;
 mod connection;
 
-use crate::cli::{Ctl, CtlCommand, PrefixAction, PrefixCommand, Switch, Trace};
+use crate::cli::{
+    AnchorsAction, AnchorsCommand, Ctl, CtlCommand, PrefixAction, PrefixCommand, Switch, Trace,
+};
 use crate::config::{DEFAULT_PATH, control_socket};
 use crate::control_answer::{Format, error_object};
 use crate::needs;
@@ -96,6 +98,16 @@ fn command_line(command: &CtlCommand) -> String {
             needs::Request { by: *by, top: *top, resets: *reset }.to_line()
         }
         CtlCommand::Rpz => "rpz".into(),
+        CtlCommand::Anchors(AnchorsCommand { action, zone, life }) => {
+            let zone = zone.as_ref().map(ToString::to_string).unwrap_or_default();
+            match action {
+                None => "anchors".into(),
+                Some(AnchorsAction::AddNegative) => {
+                    format!("anchors add-negative {zone} for {}", life.unwrap_or_default().as_millis())
+                }
+                Some(AnchorsAction::Remove) => format!("anchors remove {zone}"),
+            }
+        }
         CtlCommand::Drain => "drain".into(),
         CtlCommand::Undrain => "undrain".into(),
         CtlCommand::Upgrade { binary, timeout } => {

@@ -1,12 +1,13 @@
-//! The restriction of files and TCP ports (Landlock, landlock(7)). The process may read what a reload reads, and open nothing for
-//! writing. Connections to Unix sockets (service manager, log) and to upstreams stay possible.
+//! The restriction of files and TCP ports (Landlock, landlock(7)). The process may read what a reload reads, and writes only into the
+//! folder in which it keeps what it learns about trust anchors, if it does. Connections to Unix sockets (service manager, log) and to
+//! upstreams stay possible.
 //!
 //! Folders are granted, not files: an editor replaces a file by another one of its name.
 
 use crate::config::{Config, DEFAULT_PATH};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, LandlockStatus, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    ABI, Access, AccessFs, AccessNet, BitFlags, LandlockStatus, NetPort, PathBeneath, PathFd, Ruleset,
+    RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use std::path::{Path, PathBuf};
 use tls::anchors::AnchorSource;
@@ -45,6 +46,8 @@ pub struct Needs {
     pub readable: Vec<PathBuf>,
     /// Folder of the control socket, which the server removes at its end.
     pub control: Option<PathBuf>,
+    /// Folder in which the server keeps what it learns about trust anchors.
+    pub state: Option<PathBuf>,
     /// Folder of the directory that a demonstration removes at its end.
     pub demo: Option<PathBuf>,
     /// True if connections to upstreams leave from ports that the server chooses (`upstream.avoid-ports`). If not, the kernel alone
@@ -58,10 +61,16 @@ impl Needs {
         Needs {
             readable: readable(config, source),
             control: config.control.socket.as_deref().and_then(folder),
+            state: state_file(config).and_then(folder).filter(|folder| folder.parent().is_some()),
             demo: demo.and_then(folder),
             chooses_tcp_ports: !config.upstream.avoid_ports.is_empty(),
         }
     }
+}
+
+/// The file in which the server keeps what it learns about trust anchors, if it follows some.
+fn state_file(config: &Config) -> Option<&Path> {
+    config.dnssec.state_file.as_deref().filter(|_| config.follows_anchors())
 }
 
 /// The folder of a file. A relative path may have none.
@@ -83,6 +92,8 @@ fn readable(config: &Config, source: Option<&Path>) -> Vec<PathBuf> {
     let named = named.into_iter().chain(config.local.hosts_file.as_deref());
     let named = named.chain(config.dns64.mappings_file.as_deref());
     let named = named.chain(config.dnssec.trust_anchors.file());
+    // A reload may begin to follow trust anchors, and goes on with what was learned earlier.
+    let named = named.chain(config.dnssec.state_file.as_deref());
     let named = named.chain(config.filter.rpz.iter().map(PathBuf::as_path));
     let anchors = match &config.upstream.tls_ca {
         AnchorSource::System => None,
@@ -144,6 +155,11 @@ fn ruleset(needs: &Needs) -> Result<RulesetCreated, RulesetError> {
     if let Some(folder) = &needs.control {
         ruleset = grant(ruleset, folder, AccessFs::RemoveFile)?;
     }
+    if let Some(folder) = &needs.state {
+        // A file is written beside the old one and renamed, and then the folder is brought to the disk.
+        let writes = AccessFs::WriteFile | AccessFs::Truncate | AccessFs::MakeReg | AccessFs::RemoveFile;
+        ruleset = grant(ruleset, folder, writes | AccessFs::ReadDir)?;
+    }
     if let Some(folder) = &needs.demo {
         ruleset = grant(ruleset, folder, AccessFs::RemoveDir)?;
     }
@@ -152,7 +168,11 @@ fn ruleset(needs: &Needs) -> Result<RulesetCreated, RulesetError> {
 
 /// Grants a right over a file, or over all files below a folder. A path that does not exist, or that the process cannot reach,
 /// needs no grant.
-fn grant(ruleset: RulesetCreated, path: &Path, access: AccessFs) -> Result<RulesetCreated, RulesetError> {
+fn grant(
+    ruleset: RulesetCreated,
+    path: &Path,
+    access: impl Into<BitFlags<AccessFs>>,
+) -> Result<RulesetCreated, RulesetError> {
     match PathFd::new(path) {
         Ok(descriptor) => ruleset.add_rule(PathBeneath::new(descriptor, access)),
         Err(_) => Ok(ruleset),

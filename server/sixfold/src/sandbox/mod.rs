@@ -4,7 +4,7 @@
 //! The parts are independent of each other, and each holds where the others are missing (an old kernel, a container):
 //! - `capabilities.rs`: no capability is left, not even that for ports below 1024; set-user-ID programs give no rights
 //!   (`no_new_privs`);
-//! - `files.rs`: Landlock lets the process read the folders that a reload may need, and write nothing;
+//! - `files.rs`: Landlock lets the process read the folders that a reload may need, and write nothing but the state of trust anchors;
 //! - `seccomp.rs`: only the system calls of `system_calls.rs` work.
 //!
 //! All of them hold for the thread that calls [`enter`] and for the threads that it starts later, so no thread may run before. There
@@ -36,7 +36,7 @@ mod seccomp {
     /// # Errors
     ///
     /// Always: there is no list of system calls for this architecture.
-    pub fn restrict(_: Unlisted) -> Result<(), String> {
+    pub fn restrict(_: Unlisted, _: bool) -> Result<(), String> {
         Err(format!("no list of system calls for {}", std::env::consts::ARCH))
     }
 }
@@ -92,7 +92,8 @@ fn enter_with(needs: &Needs, unlisted: Unlisted) -> Result<Sandbox, String> {
             None
         }
     };
-    let seccomp = match seccomp::restrict(unlisted) {
+    reload_paths::limit_writing(needs.state.is_some());
+    let seccomp = match seccomp::restrict(unlisted, needs.state.is_some()) {
         Ok(()) => true,
         Err(why) => {
             tracing::warn!(

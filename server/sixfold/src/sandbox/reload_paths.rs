@@ -8,6 +8,20 @@ use std::sync::OnceLock;
 /// Files and folders that the process can read; empty without a sandbox. The sandbox belongs to the process, like this.
 static READABLE: OnceLock<Vec<PathBuf>> = OnceLock::new();
 
+/// True if the process may write the state of trust anchors; empty without a sandbox.
+static WRITES: OnceLock<bool> = OnceLock::new();
+
+/// Records if the process may write the state of trust anchors.
+pub fn limit_writing(writes: bool) {
+    // A process enters its sandbox once.
+    let _ = WRITES.set(writes);
+}
+
+/// True if the process may write the state of trust anchors. A system call that the sandbox does not list is not to be tried.
+pub fn may_write() -> bool {
+    WRITES.get().copied().unwrap_or(true)
+}
+
 /// Records the limit, once the process is in the sandbox.
 pub fn limit_to(readable: &[PathBuf]) {
     let canonical = readable.iter().filter_map(|path| path.canonicalize().ok());

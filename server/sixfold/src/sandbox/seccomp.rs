@@ -26,18 +26,18 @@ pub enum Unlisted {
     EndsTheProcess,
 }
 
-/// Restricts the calling thread, and the threads that it starts later.
+/// Restricts the calling thread, and the threads that it starts later. `writes`: files are written, where Landlock lets them be.
 ///
 /// # Errors
 ///
 /// The reason for the warning: the kernel has no seccomp filters, or another sandbox forbids them.
-pub fn restrict(unlisted: Unlisted) -> Result<(), String> {
-    let programs = programs(unlisted).map_err(|error| error.to_string())?;
+pub fn restrict(unlisted: Unlisted, writes: bool) -> Result<(), String> {
+    let programs = programs(unlisted, writes).map_err(|error| error.to_string())?;
     programs.iter().try_for_each(|program| apply_filter(program)).map_err(|error| error.to_string())
 }
 
 /// The programs of the three filters. The process ID is part of one of them, so they are made for this process.
-fn programs(unlisted: Unlisted) -> Result<[BpfProgram; 3], BackendError> {
+fn programs(unlisted: Unlisted, writes: bool) -> Result<[BpfProgram; 3], BackendError> {
     let refusal = SeccompAction::Errno(libc::ENOSYS as u32);
     let unlisted = match unlisted {
         Unlisted::Fails => refusal.clone(),
@@ -46,7 +46,7 @@ fn programs(unlisted: Unlisted) -> Result<[BpfProgram; 3], BackendError> {
     let always = |calls: &'static [c_long]| calls.iter().map(|&call| (call, Vec::new()));
     let fatal = rules(always(FATAL).chain(FATAL_IF.iter().map(|&(call, rule)| (call, vec![rule.to_vec()]))))?;
     let allowed =
-        rules(ALLOWED.iter().flat_map(|calls| always(calls)).chain(allowed_if(std::process::id())))?;
+        rules(ALLOWED.iter().flat_map(|calls| always(calls)).chain(allowed_if(std::process::id(), writes)))?;
     let clone3 = rules([(libc::SYS_clone3, Vec::new())].into_iter())?;
     // The last one forbids seccomp(2) itself.
     Ok([
@@ -117,10 +117,10 @@ mod tests {
     }
 
     /// Verdict of all filters in a release build: the strictest, which is the smallest number but for "end the process".
-    fn verdict(call: c_long, arguments: &[u64]) -> &'static str {
+    fn verdict(call: c_long, arguments: &[u64], writes: bool) -> &'static str {
         let mut all = [0; 6];
         all[..arguments.len()].copy_from_slice(arguments);
-        let verdicts = programs(Unlisted::Fails).unwrap().map(|program| run(&program, call, all));
+        let verdicts = programs(Unlisted::Fails, writes).unwrap().map(|program| run(&program, call, all));
         if verdicts.contains(&SECCOMP_RET_KILL_PROCESS) {
             return "ends";
         }
@@ -181,14 +181,29 @@ mod tests {
             (900, &[], "fails"),
         ];
         for &(call, arguments, expected) in cases {
-            assert_eq!(verdict(call, arguments), expected, "call {call} with {arguments:?}");
+            assert_eq!(verdict(call, arguments, false), expected, "call {call} with {arguments:?}");
         }
+    }
+
+    #[test]
+    fn a_server_that_keeps_what_it_learns_writes_files_anew_and_renames_them_and_no_other_does() {
+        let at = AT_FDCWD as u64;
+        let anew = [at, 1, (O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC) as u64, 0o666];
+        for (call, arguments) in [(SYS_openat, &anew[..]), (SYS_fsync, &[3]), (SYS_renameat, &[at, 1, at, 2])]
+        {
+            assert_eq!(verdict(call, arguments, true), "allowed", "call {call}");
+            assert_eq!(verdict(call, arguments, false), "fails", "call {call}");
+        }
+        for flags in [O_WRONLY, O_RDWR, O_RDWR | O_CREAT | O_TRUNC, O_WRONLY | O_APPEND] {
+            assert_eq!(verdict(SYS_openat, &[at, 1, flags as u64], true), "fails", "{flags:#o}");
+        }
+        assert_eq!(verdict(SYS_openat, &[at, 1, O_RDONLY as u64], true), "allowed");
     }
 
     #[test]
     fn no_call_is_both_allowed_and_fatal_and_none_stands_twice() {
         let plain: Vec<c_long> = ALLOWED.concat();
-        let conditional: Vec<c_long> = allowed_if(1).into_iter().map(|(call, _)| call).collect();
+        let conditional: Vec<c_long> = allowed_if(1, true).into_iter().map(|(call, _)| call).collect();
         let mut all = [&plain[..], &conditional, FATAL].concat();
         let count = all.len();
         all.sort_unstable();

@@ -7,7 +7,7 @@
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, CLONE_NEWCGROUP, CLONE_NEWIPC, CLONE_NEWNET, CLONE_NEWNS,
     CLONE_NEWPID, CLONE_NEWUSER, CLONE_NEWUTS, CLONE_THREAD, IPPROTO_ICMPV6, IPPROTO_TCP, IPPROTO_UDP,
-    NETLINK_ROUTE, O_ACCMODE, O_CREAT, O_TRUNC, PROT_EXEC, SOCK_DGRAM, SOCK_STREAM, c_long,
+    NETLINK_ROUTE, O_ACCMODE, O_CREAT, O_RDWR, O_TRUNC, O_WRONLY, PROT_EXEC, SOCK_DGRAM, SOCK_STREAM, c_long,
 };
 
 /// Condition on an argument of a system call: the bits in `mask` are those of `value`.
@@ -184,16 +184,31 @@ const IOCTLS: &[u32] = &[
 const NAMESPACES: i32 =
     CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 
-/// Calls that are allowed with some arguments: the arguments of one of the lists match. `process` is the ID of this process.
-pub fn allowed_if(process: u32) -> Vec<(c_long, Vec<Vec<Argument>>)> {
-    let reads_only = |flags| vec![vec![lacks(flags, O_ACCMODE | O_CREAT | O_TRUNC)]];
+/// Calls that bring a file to the disk and rename it.
+const WRITING: &[c_long] = &[
+    libc::SYS_fsync,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+];
+
+/// Calls that are allowed with some arguments: the arguments of one of the lists match. `process` is the ID of this process; `writes`:
+/// files are written anew and renamed.
+pub fn allowed_if(process: u32, writes: bool) -> Vec<(c_long, Vec<Vec<Argument>>)> {
+    let opens = |flags| {
+        let reads = vec![lacks(flags, O_ACCMODE | O_CREAT | O_TRUNC)];
+        let anew = vec![has(flags, O_WRONLY | O_CREAT | O_TRUNC), lacks(flags, O_RDWR)];
+        if writes { vec![reads, anew] } else { vec![reads] }
+    };
+    let writing = WRITING.iter().filter(|_| writes).map(|&call| (call, Vec::new()));
     let data_only = || vec![vec![lacks(2, PROT_EXEC)]];
-    vec![
+    let always = vec![
         (libc::SYS_socket, sockets()),
         (libc::SYS_socketpair, vec![vec![is(0, AF_UNIX as u32)]]),
-        (libc::SYS_openat, reads_only(2)),
+        (libc::SYS_openat, opens(2)),
         #[cfg(target_arch = "x86_64")]
-        (libc::SYS_open, reads_only(1)),
+        (libc::SYS_open, opens(1)),
         // No memory becomes executable: the program and its libraries are loaded.
         (libc::SYS_mmap, data_only()),
         (libc::SYS_mprotect, data_only()),
@@ -216,7 +231,8 @@ pub fn allowed_if(process: u32) -> Vec<(c_long, Vec<Vec<Argument>>)> {
                 vec![is(0, PR_GET_AUXV)],
             ],
         ),
-    ]
+    ];
+    writing.chain(always).collect()
 }
 
 /// Sockets: UDP and TCP to upstreams; unprivileged ICMPv6 to gateways; Unix sockets to the service manager and the log; netlink for the addresses of the interfaces.

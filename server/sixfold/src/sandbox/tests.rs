@@ -4,7 +4,7 @@
 use super::seccomp::Unlisted;
 use super::{Needs, enter_with};
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::os::unix::process::ExitStatusExt;
@@ -20,7 +20,7 @@ struct Folder(kit::Folder);
 impl Folder {
     fn new() -> Folder {
         let path = kit::Folder::new();
-        for part in ["inside", "outside", "control"] {
+        for part in ["inside", "outside", "control", "state"] {
             std::fs::create_dir_all(path.join(part)).unwrap();
             std::fs::write(path.join(part).join("file"), "text").unwrap();
         }
@@ -45,10 +45,16 @@ fn child_folder() -> Option<PathBuf> {
 
 /// Enters the sandbox. False, and the test is skipped, if this machine lacks a part of it.
 fn enter(folder: &Path, unlisted: Unlisted) -> bool {
+    enter_and_write(folder, unlisted, None)
+}
+
+/// The same, where the server keeps files in a folder.
+fn enter_and_write(folder: &Path, unlisted: Unlisted, state: Option<PathBuf>) -> bool {
     let needs = Needs {
         readable: vec![folder.join("inside")],
         control: Some(folder.join("control")),
         demo: Some(folder.join("control")),
+        state,
         chooses_tcp_ports: false,
     };
     let sandbox = enter_with(&needs, unlisted).unwrap().to_string();
@@ -100,6 +106,29 @@ fn attempts_with_files(folder: &Path) -> Vec<Attempt> {
     ]
 }
 
+/// Attempts with files beside one that the server keeps, as the crate `anchors` writes it.
+fn attempts_with_state(folder: &Path) -> Vec<Attempt> {
+    let path = |name: &str| folder.join(name);
+    let write = |file: PathBuf| {
+        move || {
+            let mut written = std::fs::File::create(&file)?;
+            written.write_all(b"text")?;
+            written.sync_all()
+        }
+    };
+    let rename = |from: PathBuf, to: PathBuf| move || std::fs::rename(&from, &to);
+    let (inside, state) = (path("inside"), path("state"));
+    vec![
+        attempt("write a file", None, write(path("state/file.new"))),
+        attempt("rename it", None, rename(path("state/file.new"), path("state/file"))),
+        attempt("bring the folder to the disk", None, move || std::fs::File::open(&state)?.sync_all()),
+        attempt("write a file that is only read", DENIED, write(path("inside/file"))),
+        attempt("write a file outside", DENIED, write(path("outside/file"))),
+        attempt("rename a file out of the folder", DENIED, rename(path("state/file"), path("inside/file"))),
+        attempt("list another folder", DENIED, move || std::fs::read_dir(&inside).map(drop)),
+    ]
+}
+
 /// Attempts with the network, processes and memory.
 fn attempts_without_files() -> Vec<Attempt> {
     vec![
@@ -139,9 +168,23 @@ fn attempts(folder: &Path) -> Vec<Attempt> {
 
 #[test]
 fn the_sandbox_lets_the_server_do_its_work_and_nothing_else() {
+    let test = "the_sandbox_lets_the_server_do_its_work_and_nothing_else";
+    are_tried(test, attempts, |folder| enter(folder, Unlisted::Fails));
+}
+
+#[test]
+fn a_server_that_keeps_a_file_writes_in_its_folder_alone() {
+    let test = "a_server_that_keeps_a_file_writes_in_its_folder_alone";
+    let enter = |folder: &Path| enter_and_write(folder, Unlisted::EndsTheProcess, Some(folder.join("state")));
+    are_tried(test, attempts_with_state, enter);
+}
+
+/// Has a child try something in the sandbox, and compares the errors with those that are expected.
+#[track_caller]
+fn are_tried(test: &str, attempts: fn(&Path) -> Vec<Attempt>, enter: impl Fn(&Path) -> bool) {
     if let Some(folder) = child_folder() {
         let attempts = attempts(&folder);
-        if enter(&folder, Unlisted::Fails) {
+        if enter(&folder) {
             for Attempt { what, run, .. } in attempts {
                 // An error that is not of the system counts as another one than any expected.
                 let error = run().err().map(|error| error.raw_os_error().unwrap_or(-1));
@@ -152,7 +195,7 @@ fn the_sandbox_lets_the_server_do_its_work_and_nothing_else() {
     }
     let folder = Folder::new();
     let socket = UnixDatagram::bind(folder.0.join("outside/socket")).unwrap();
-    let output = run_child("the_sandbox_lets_the_server_do_its_work_and_nothing_else", &folder);
+    let output = run_child(test, &folder);
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     if let Some(why) = said.lines().find(|line| line.starts_with("incomplete: ")) {

@@ -110,6 +110,7 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
         owns_control_path: server.upgrade.owns_control_path,
         history: server.upgrade.history(),
         prefixes: server.prefixes.handover(),
+        negative_anchors: server.trust.handover(),
     };
     // A program that is none of ours may end without reading, which the wait for its answer reports.
     let echo: Vec<_> = server.upgrade.echo.iter().map(AsFd::as_fd).collect();
@@ -145,9 +146,11 @@ fn hand_over(server: &ServerHandle, channel: &Channel, patience: Duration) -> Re
     }
 }
 
-/// Stops reading the sockets, and probing gateways. A successor that has ended meanwhile has read nothing, so this process goes on.
+/// Stops reading the sockets, probing gateways, and following trust anchors. A successor that has ended meanwhile has read nothing, so
+/// this process goes on.
 fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
     server.prefixes.pause_probes();
+    server.trust.pause();
     if !server.workers.release_listeners(RELEASE) {
         tracing::warn!(
             event = "worker_silent",
@@ -160,6 +163,7 @@ fn release(server: &ServerHandle, channel: &Channel) -> Result<(), String> {
     }
     server.read_sockets();
     server.prefixes.resume_probes();
+    server.trust.resume();
     Err(format!("the new process was ready, but has ended before it took over; {LOG}"))
 }
 

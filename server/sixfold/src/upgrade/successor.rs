@@ -2,6 +2,7 @@
 //! that it is the server now.
 
 use crate::prefixes::HandedPrefix;
+use crate::trust::HandedNegative;
 use crate::upgrade::channel::Channel;
 use crate::upgrade::history::History;
 use crate::version;
@@ -50,6 +51,9 @@ pub struct Handover {
     /// States of prefixes.
     #[serde(default)]
     pub prefixes: Vec<HandedPrefix>,
+    /// Negative trust anchors that operators have added.
+    #[serde(default)]
+    pub negative_anchors: Vec<HandedNegative>,
 }
 
 /// The answer of the successor.
@@ -87,6 +91,8 @@ pub struct Predecessor {
     pub history: History,
     /// States of prefixes.
     pub prefixes: Vec<HandedPrefix>,
+    /// Negative trust anchors that operators have added.
+    pub negative_anchors: Vec<HandedNegative>,
     /// Its raw socket for probes of gateways.
     echo: Cell<Option<OwnedFd>>,
 }
@@ -128,6 +134,7 @@ impl Predecessor {
             owns_control_path: handover.owns_control_path,
             history: handover.history,
             prefixes: handover.prefixes,
+            negative_anchors: handover.negative_anchors,
             echo: Cell::new(echo.into_iter().next()),
         };
         Ok(Some((predecessor, sockets)))

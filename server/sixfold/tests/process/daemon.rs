@@ -80,6 +80,11 @@ impl Setup {
         self
     }
 
+    /// Lines of the configuration, without addresses.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
     /// Switches metrics on.
     pub fn metrics(mut self) -> Setup {
         self.metrics = true;

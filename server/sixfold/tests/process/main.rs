@@ -12,6 +12,7 @@ mod upstream;
 
 mod activation;
 mod allow;
+mod anchors;
 mod control;
 mod control_faults;
 mod control_json;

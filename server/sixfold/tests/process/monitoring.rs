@@ -84,6 +84,8 @@ pub fn with_all_metrics() -> (Upstream, Folder, Daemon) {
         .line(&format!("tls.certificate = {certificate:?}"))
         .line(&format!("tls.key = {key:?}"))
         .line(&format!("filter.rpz = [{zone:?}]"))
+        .line("dns64.dnssec = \"validate\"")
+        .line("dnssec.state-file = \"\"")
         .metrics()
         .start();
     let duration = "sixfold_prefix_probe_duration_seconds";
