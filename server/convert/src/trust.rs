@@ -1,4 +1,4 @@
-//! What a source says of validation, as it is collected: `[dnssec]` of the result. `validation.rs` reads the anchors and
+//! The words of a source about validation, as they are collected: `[dnssec]` of the result. `validation.rs` reads the anchors and
 //! brings them together.
 
 use crate::ledger::Spot;

@@ -138,7 +138,7 @@ pub struct Interface {
     pub role: Role,
     /// Addresses of this machine on it.
     pub addresses: Vec<InterfaceAddress>,
-    /// Whether its DHCPv4 clients are told to do without IPv4 (RFC 8925), if those of any interface are.
+    /// True if its DHCPv4 clients are told to do without IPv4 (RFC 8925), as far as those of any interface are.
     pub v6_only: bool,
 }
 

@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Heard {
     /// The router, whose encrypted resolvers have not been tried.
     pub router: Router,
-    /// What it says about them.
+    /// Its word about them.
     pub bindings: Vec<Binding>,
 }
 

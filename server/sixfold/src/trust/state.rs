@@ -155,7 +155,7 @@ impl TrustAnchors {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the state file has.
+    /// Contents of the state file.
     fn load(&self) -> Result<Loaded, String> {
         match &self.file {
             Some(file) => file.lock().unwrap_or_else(PoisonError::into_inner).load(),
