@@ -46,6 +46,11 @@ pub(crate) struct Validation {
 impl Validation {
     /// Adds trust anchors of a statement, whose outcome follows from all of them. `is_followed`: the source follows their keys.
     pub(crate) fn add(&mut self, anchors: Anchors, spot: &Spot, is_followed: bool) {
+        // The result has the record in a comment, which must not end within it.
+        let is_damaged = |line: &str| line.chars().any(|c| c.is_control() && c != '\t');
+        if matches!(&anchors, Anchors::Record(line) if is_damaged(line)) {
+            return self.leave(spot, "the record has control characters; write it without them");
+        }
         self.named.push(Named { anchors, spot: Some(spot.clone()), is_followed });
     }
 
@@ -89,5 +94,17 @@ mod tests {
             assert_eq!(validation.covers(zone), covered, "{zone}");
         }
         assert!(!Validation { is_on: false, ..validation }.covers("example"));
+    }
+
+    #[test]
+    fn a_record_with_control_characters_is_left_over() {
+        let spot = Spot::default();
+        let mut validation = Validation::default();
+        for (line, left) in
+            [("example.\tIN DS 1 8 2 00", 0), ("example. IN DS 1 8 2 0\u{0}", 1), ("a.\n[x]", 2)]
+        {
+            validation.add(Anchors::Record(line.to_owned()), &spot, false);
+            assert_eq!((validation.named.len(), validation.left.len()), (1, left), "{line:?}");
+        }
     }
 }
