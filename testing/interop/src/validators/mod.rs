@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
-/// What a client gets for a question.
+/// Answer that a client gets for a question.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Given {
     /// Response code; `None` if there is no answer.

@@ -1,5 +1,5 @@
-//! What `sixfold plan` writes, before the programs that it is for: each reads its file, and a network of namespaces runs on those of one
-//! description.
+//! Files that `sixfold plan` writes, before the programs that they are for: each reads its file, and a network of namespaces runs on those
+//! of one description.
 
 use crate::planned::{Network, PROGRAMS, Setup, UPSTREAM, describe, isolate_client, plan, with_ipv4, world};
 use crate::web::PAGE;

@@ -22,7 +22,7 @@ pub const UPSTREAM: (&str, &str) = (address::FIRST, GLOBAL);
 
 const ZONE: &str = "@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\n";
 
-/// What a network is made from, beside the example.
+/// Makings of a network, beside the example.
 #[derive(Clone, Copy, Default)]
 pub struct Setup<'s> {
     /// Texts of the description, and those in their place.
@@ -145,7 +145,7 @@ impl<'a> Network<'a> {
         assert!(wait_until(has_address), "no address out of a router advertisement: {}", self.logs());
     }
 
-    /// What the programs of the gateway have said.
+    /// Output of the programs of the gateway.
     pub fn logs(&self) -> String {
         let of = |name: &str| std::fs::read_to_string(self.lab.scratch.path().join(name)).unwrap_or_default();
         ["radvd.log", "bird.log", "networkd.log", "dnsmasq.log", "kea.log", "sixfold.log"].map(of).join("\n")
