@@ -89,7 +89,11 @@ impl Answer {
         let mut section = "";
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
-            if let Some(named) = line.strip_prefix(";; ").and_then(|line| line.strip_suffix(" SECTION:")) {
+            if line.is_empty() {
+                section = "";
+            } else if let Some(named) =
+                line.strip_prefix(";; ").and_then(|line| line.strip_suffix(" SECTION:"))
+            {
                 section = named;
             } else if line.starts_with("opcode: ") {
                 let status = line.split("status: ").nth(1).and_then(|rest| rest.split(';').next());
@@ -159,5 +163,15 @@ mod tests {
         assert_eq!(answer.data("AAAA"), ["2001:db8::1"]);
         assert_eq!(answer.answer[0].ttl, 60);
         assert_eq!(answer.authority_kinds(), ["NS"]);
+    }
+
+    #[test]
+    fn the_question_of_an_answer_without_records_is_read() {
+        let answer = Answer::read(
+            "opcode: QUERY; status: SERVFAIL; id: 1\n;; Flags: qr rd ra; QUERY: 1; ANSWER: 0; AUTHORITY: 0\n\n\
+             ;; QUESTION SECTION:\n;; www.example.\t\tIN\tAAAA\n\n;; Received 29 B\n;; From ::1@53(UDP) in 0.2 ms\n",
+        );
+        assert_eq!((answer.status.as_str(), answer.question.as_str()), ("SERVFAIL", "www.example. AAAA"));
+        assert_eq!(answer.transport, "UDP");
     }
 }
