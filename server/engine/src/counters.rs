@@ -308,6 +308,16 @@ counters! {
     BogusExpiresBeforeValid = "dnssec_bogus_total" {"reason": "signature_expired_before_valid"};
     /// Bogus: hashes with too many iterations.
     BogusIterations = "dnssec_bogus_total" {"reason": "unsupported_nsec3_iterations_value"};
+    /// Signatures that were found valid.
+    SignatureValid = "dnssec_signatures_total" {"result": "valid"};
+    /// Signatures that were found wrong.
+    SignatureWrong = "dnssec_signatures_total" {"result": "wrong"};
+    /// Signatures that were found valid lately, and were not verified again.
+    SignatureRemembered = "dnssec_signatures_total" {"result": "remembered"};
+    /// Questions about the keys of zones that a reply waits for.
+    ChainNeeded = "dnssec_chain_queries_total" {"reason": "needed"};
+    /// Questions about the keys of zones in use, before they expire.
+    ChainRefresh = "dnssec_chain_queries_total" {"reason": "refresh"};
     /// Extended DNS errors: the answer was synthesized.
     ExtendedSynthesized = "extended_errors_total" {"reason": "synthesized"};
     /// Extended DNS errors: the data have expired.

@@ -310,9 +310,11 @@ impl Engine {
         self.resolver.clients.pending_queries.len()
     }
 
-    /// Number of questions in flight to upstreams.
+    /// Number of questions in flight to upstreams. Checks of servers that strip signatures, which wait for their time among them, do not count.
     pub fn outbound_queries(&self) -> usize {
-        self.resolver.upstream.outbound_queries.slab.len()
+        let Resolver { upstream, validator, .. } = &self.resolver;
+        let checks = validator.as_ref().map_or(0, |validator| validator.checks.len());
+        upstream.outbound_queries.slab.len().saturating_sub(checks)
     }
 
     /// Number of validations, of searches of zones and of verifications that are under way.

@@ -149,6 +149,14 @@ pub const SECTIONS: &[Section] = &[
                 "`reason`: that of the extended DNS error, in words: `dnssec_bogus` 6; `signature_expired` 7; `signature_not_yet_valid` 8; \
                  `dnskey_missing` 9; `rrsigs_missing` 10; `no_zone_key_bit_set` 11; `nsec_missing` 12; `signature_expired_before_valid` 25; \
                  `unsupported_nsec3_iterations_value` 27", "Replies that were bogus.", "See [extended errors](extended-errors.md)."),
+            Family::of("sixfold_dnssec_signatures_total", "counter",
+                "`result`: `valid`; `wrong`; `remembered` found valid lately, and not verified again", "Signatures of replies.", ""),
+            Family::of("sixfold_dnssec_verification_seconds_total", "counter",
+                "", "Processor time of the threads that verify signatures.", ""),
+            Family::of("sixfold_dnssec_chain_queries_total", "counter",
+                "`reason`: `needed` a reply waits for it; `refresh` the keys of a zone in use are about to expire",
+                "Upstream lookups of DS and DNSKEY records, to find the keys of zones.",
+                "Each counts once, however often its query is repeated."),
             Family::of("sixfold_trust_anchors", "gauge",
                 "`state`: `valid` trusted; `missing` trusted, and not published any more; `add-pend` waits to be trusted; `revoked`; `removed` \
                  revoked more than 30 days ago", "Keys of trust anchors, by state; with `dns64.dnssec = \"validate\"`.",

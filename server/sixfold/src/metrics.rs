@@ -54,6 +54,7 @@ impl Metrics {
         metrics.add("cache_entries", &[], total(|status| status.cached.1));
         metrics.add("metrics_refused_total", &[], REFUSED.load(Ordering::Relaxed) as f64);
         metrics.add("workers", &[], server.workers.workers() as f64);
+        metrics.add("dnssec_verification_seconds_total", &[], server.workers.signature_time().as_secs_f64());
         metrics.add("workers_responding", &[], responding as f64);
         let is_ready = server.out_of_service().is_none() && health(&answered).is_ok();
         metrics.add("ready", &[], f64::from(u8::from(is_ready)));

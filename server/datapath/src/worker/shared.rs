@@ -171,6 +171,14 @@ impl<M> Shared<M> {
         self.signature_threads.start(threads, verify)
     }
 
+    /// Processor time of the threads that verify signatures.
+    pub fn signature_time(&self) -> Duration
+    where
+        M: 'static,
+    {
+        self.signature_threads.time()
+    }
+
     /// The addresses and ports that queries to upstreams leave from. A reload replaces them.
     pub fn sources(&self) -> &Arc<SourceTable> {
         &self.sources

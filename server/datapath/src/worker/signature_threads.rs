@@ -4,12 +4,14 @@
 //! verifications a worker has outside, and in which order they leave, is decided by its machine, fairly by client network; so the queue is
 //! short, and bounded by what all workers may have outside.
 
+use crate::socket::syscalls::ThreadClock;
 use crate::worker::mailbox::Mailbox;
 use engine::limits::JOBS;
 use engine::{SignedData, VerificationId};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// The arithmetic: true if a signature is valid.
 pub type VerifySignature = fn(&SignedData<'_>) -> bool;
@@ -28,6 +30,8 @@ struct Queue {
     spare: Vec<Vec<u8>>,
     /// Threads that were started.
     threads: usize,
+    /// Their clocks.
+    clocks: Vec<ThreadClock>,
     is_stopped: bool,
 }
 
@@ -67,6 +71,11 @@ impl<M: 'static> SignatureThreads<M> {
         }
     }
 
+    /// Processor time of the threads so far.
+    pub(super) fn time(&self) -> Duration {
+        self.inner.lock().clocks.iter().filter_map(|clock| clock.time()).sum()
+    }
+
     /// Puts a verification of a worker into the queue. Returns false if no thread was started, or the queue is full.
     pub(super) fn put(&self, worker: usize, id: VerificationId, signed: &SignedData<'_>) -> bool {
         let mut queue = self.inner.lock();
@@ -96,6 +105,7 @@ impl<M> Inner<M> {
     }
 
     fn work(&self, verify: VerifySignature) {
+        self.lock().clocks.extend(ThreadClock::of_this_thread());
         while let Some(Job { worker, id, signed }) = self.next() {
             let is_valid = SignedData::read(&signed).is_some_and(|signed| verify(&signed));
             self.mailboxes[worker].post_verified(id, is_valid);
@@ -159,6 +169,23 @@ mod tests {
                 .collect();
             assert_eq!(outcomes(mailbox, 10), expected);
         }
+    }
+
+    #[test]
+    fn the_processor_time_of_the_threads_is_known() {
+        let mailbox = Arc::new(Mailbox::<()>::new().expect("an eventfd"));
+        let threads = SignatureThreads::new(vec![Arc::clone(&mailbox)]);
+        assert_eq!(threads.time(), Duration::ZERO);
+        let spins = |signed: &SignedData<'_>| {
+            let clock = ThreadClock::of_this_thread().expect("a clock");
+            while clock.time() < Some(Duration::from_millis(20)) {}
+            signed.key.is_empty()
+        };
+        threads.start(1, spins).expect("a thread");
+        let signed = SignedData { algorithm: 15, key: b"", signature: b"", data: b"" };
+        assert!(threads.put(0, VerificationId { slot: 0, serial: 0 }, &signed));
+        outcomes(&mailbox, 1);
+        assert!(threads.time() >= Duration::from_millis(20));
     }
 
     #[test]

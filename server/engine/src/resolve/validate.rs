@@ -106,10 +106,17 @@ impl Resolver {
         }
         let task = &mut validator.tasks[index];
         // A wrong signature is not remembered, so it costs a second time when the reply comes again.
-        let extra_us = if is_valid { 0 } else { task.price_us };
+        let (extra_us, outcome) = match is_valid {
+            true => (0, Counter::SignatureValid),
+            false => (task.price_us, Counter::SignatureWrong),
+        };
+        cx.counters.count(outcome);
         validator.jobs.come_back(task.flow, extra_us);
         if task.serial == serial && task.waits == Waits::Verification {
             task.waits = Waits::Turn;
+            if is_valid {
+                validator.remembered.remember(task.digest);
+            }
             let message = task.message;
             validator.verified(index, upstream.parked.get(message), is_valid, unix);
             validator.ready.push_back(index);
@@ -191,19 +198,29 @@ impl Resolver {
         validator.budgets.richest(waiting).or_else(|| validator.budgets.asker(index))
     }
 
-    /// Has the driver verify the signature that the last step asked for, or puts it behind others.
+    /// Has the driver verify the signature that the last step asked for, or puts it behind others. One that was found valid lately is not
+    /// verified again.
     fn verify(&mut self, task: Index, payer: Payer, cx: &mut Context<'_, impl Outbox>) {
+        let unix = self.moment(cx).unix;
         let network = match payer {
             Payer::Query(query) => self.clients.pending_queries[query].client.network().bits(),
             Payer::Task(_) => 0,
         };
         let flow = self.key.hash_number(network);
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
+        let digest = validator.remembered.digest(validator.job());
+        if validator.remembered.has(digest) {
+            cx.counters.count(Counter::SignatureRemembered);
+            let message = validator.tasks[task].message;
+            validator.verified(task, upstream.parked.get(message), true, unix);
+            return validator.ready.push_back(task);
+        }
         let Some(signed) = SignedData::read(validator.job()) else { return };
         let price_us = price_us(signed.algorithm, signed.signature);
         let octets = upstream.parked.park(validator.job());
         let state = &mut validator.tasks[task];
         (state.waits, state.flow, state.price_us) = (Waits::Verification, flow, price_us);
+        state.digest = digest;
         if octets == NOT_PARKED {
             return self.end_unverified(task, cx);
         }

@@ -11,6 +11,7 @@
 
 use crate::base::slab::{Index, NONE};
 use crate::context::Context;
+use crate::counters::Counter;
 use crate::engine::Resolver;
 use crate::interface::Outbox;
 use crate::limits::{REFRESHES, SEARCHES_IN_A_ROW};
@@ -147,7 +148,10 @@ impl Resolver {
         };
         let outbound = match upstream.outbound_queries.find(&question) {
             Some(outbound) => Some(outbound),
-            None => upstream.launch(&question, cx),
+            None => {
+                count_question(validator.searches[search].is_refresh, cx);
+                upstream.launch(&question, cx)
+            }
         };
         *validator.searches[search].part(qtype) = match outbound {
             Some(outbound) => {
@@ -230,6 +234,7 @@ impl Resolver {
         }
         let Some(validator) = &mut self.validator else { return false };
         let search = &mut validator.searches[search];
+        count_question(search.is_refresh, cx);
         (*search.part(qtype), search.refused) = (Part::Asked(outbound), Some(reason));
         true
     }
@@ -415,4 +420,9 @@ impl Resolver {
             }
         }
     }
+}
+
+/// Counts a question about the keys of a zone.
+fn count_question(is_refresh: bool, cx: &mut Context<'_, impl Outbox>) {
+    cx.counters.count(if is_refresh { Counter::ChainRefresh } else { Counter::ChainNeeded });
 }

@@ -5,14 +5,15 @@
 //! here is what has to be kept between its steps.
 //!
 //! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
-//! `budgets` (who pays), `jobs` (verifications on their way to the driver), `reply` (the reply after its verdict), `refusals` (what was
-//! refused lately).
+//! `budgets` (who pays), `jobs` (verifications on their way to the driver), `remembered` (those that are not repeated), `reply` (the reply
+//! after its verdict), `refusals` (what was refused lately).
 
 pub mod config;
 
 pub(crate) mod budgets;
 pub(crate) mod jobs;
 pub(crate) mod refusals;
+pub(crate) mod remembered;
 pub(crate) mod reply;
 pub(crate) mod searches;
 pub(crate) mod tasks;
@@ -27,6 +28,7 @@ use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
 use crate::validator::refusals::Refusals;
+use crate::validator::remembered::RememberedSignatures;
 use crate::validator::searches::Searches;
 use crate::validator::tasks::{Purpose, Task};
 use crate::validator::zones::{Knowledge, KnownZones, ZoneTable};
@@ -58,6 +60,8 @@ pub(crate) struct Validator {
     pub budgets: Budgets,
     /// Verifications that wait or are outside.
     pub jobs: Jobs,
+    /// Verifications that are not repeated.
+    pub remembered: RememberedSignatures,
     /// Validations whose next step can be done.
     pub ready: VecDeque<Index>,
     /// Questions in flight that are asked again because of a bogus reply, and the reason.
@@ -114,7 +118,7 @@ pub(crate) struct Moment {
 }
 
 impl Validator {
-    /// A validator that knows no zone. `key` hashes names as the rest of the engine does.
+    /// A validator that knows no zone. `key` hashes names as the rest of the engine does, and is secret.
     pub fn new(config: Arc<ValidationConfig>, key: HashKey) -> Validator {
         Validator {
             config: Some(config),
@@ -123,6 +127,7 @@ impl Validator {
             searches: Searches::new(SEARCHES),
             budgets: Budgets::default(),
             jobs: Jobs::new(),
+            remembered: RememberedSignatures::new(key.0),
             ready: VecDeque::new(),
             asked_again: Vec::new(),
             refusals: Refusals::default(),

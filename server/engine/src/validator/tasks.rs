@@ -1,6 +1,7 @@
 //! Validations under way: of a reply that clients wait for, or of one about the keys of a zone.
 
 use crate::base::slab::{Index, NONE, Record};
+use crate::validator::remembered::Digest;
 use dnssec::{MessageBudget, Validation};
 
 /// Purpose of a validation.
@@ -47,6 +48,8 @@ pub(crate) struct Task {
     pub flow: u64,
     /// Price of its verification, in microseconds.
     pub price_us: u32,
+    /// Digest of its verification.
+    pub digest: Digest,
     /// Counts the verifications of the slot, so that the outcome of an old one is not taken for that of another.
     pub serial: u32,
 }
@@ -63,6 +66,7 @@ impl Default for Task {
             is_exhausted: false,
             flow: 0,
             price_us: 0,
+            digest: Digest::default(),
             serial: 0,
         }
     }
@@ -94,6 +98,7 @@ impl Task {
             // Set before they are read.
             flow: _,
             price_us: _,
+            digest: _,
         } = self;
         *purpose = of;
         *message = parked;

@@ -4,7 +4,7 @@
 use crate::world::{Answer, ClientQuery, Delivery, SentQuery, World, client, deliver_octets, settings};
 use dnssec::Digests;
 use engine::settings::{AnchorRecord, DigestFunctions, Dnssec, TrustAnchor, UncheckedZone, ValidationConfig};
-use engine::{Settings, Span};
+use engine::{Counter, Settings, Span};
 use signatures::AwsLc;
 use signed_zones::faults::{self, Fault, Place, Plant, ReplyTwist, Twist};
 use signed_zones::{Anchor, KINDS, Kind, Owed, QUESTIONS, Store, Verdict, World as Zones};
@@ -452,6 +452,56 @@ fn equal_questions_share_one_validation_and_later_names_of_a_zone_need_no_questi
     let (answer, questions, verifications) = resolve(&mut world, &next);
     assert!(answer.flags().contains(Flags::AD));
     assert_eq!((questions, verifications), (1, 1));
+}
+
+#[test]
+fn a_signature_that_was_found_valid_is_not_verified_again() {
+    let zones = zones_with(Plant::None);
+    let mut world = world(&zones, validating(&zones));
+    let positive = ClientQuery { qtype: Type::A, ..classed(&zones, "both", C2) };
+    let negative = ClientQuery { qtype: Type::TXT, ..classed(&zones, "both", C2) };
+    assert!(resolve(&mut world, &positive).2 > 0);
+    // SOA and NSEC.
+    assert_eq!(resolve(&mut world, &negative).2, 2);
+    for query in [&positive, &negative] {
+        let (answer, questions, verifications) = resolve(&mut world, query);
+        assert!(answer.flags().contains(Flags::AD));
+        assert_eq!((questions, verifications), (1, 0), "there is no cache");
+    }
+    // Another denial of the zone has the SOA record of the former one, and its own NSEC record.
+    let other = ClientQuery { qtype: Type::TXT, ..classed(&zones, "four", C2) };
+    assert_eq!(resolve(&mut world, &other).2, 1);
+    let signatures = |result| world.engine.counters().get(result);
+    assert_eq!(signatures(Counter::SignatureRemembered), 1 + 2 + 1);
+    assert_eq!(signatures(Counter::SignatureWrong), 0);
+    assert_eq!(signatures(Counter::SignatureValid), world.outbox.verifications as u64);
+}
+
+#[test]
+fn a_wrong_signature_is_verified_each_time() {
+    let zones = zones_with(Plant::None);
+    let mut world = world(&zones, validating(&zones));
+    let altering = Rc::clone(&zones);
+    world.set_upstreams(move |asked, _| {
+        let mut octets = octets(&altering, asked);
+        if asked.qtype() == Type::A {
+            // The last octet of the data of the last RRSIG record, before the OPT record of 11 octets.
+            let place = octets.len() - 12;
+            octets[place] ^= 1;
+        }
+        vec![deliver_octets(asked, Span::from_millis(10), octets)]
+    });
+    let query = ClientQuery { qtype: Type::A, ..classed(&zones, "both", C2) };
+    for _ in 0..2 {
+        let before = world.engine.counters().get(Counter::SignatureWrong);
+        let (answer, _, verifications) = resolve(&mut world, &query);
+        assert_eq!(answer.rcode(), Rcode::SERVFAIL);
+        assert!(verifications > 0);
+        assert!(world.engine.counters().get(Counter::SignatureWrong) > before);
+        // The failure is cached for a second.
+        world.run(Span::from_secs(5));
+    }
+    assert_eq!(world.engine.counters().get(Counter::SignatureRemembered), 0);
 }
 
 #[test]
