@@ -266,6 +266,28 @@ impl<'a> Case<'a> {
         is_verified
     }
 
+    /// True if the answer has the dead addresses of the name that the A lookup has led to, from its own AAAA lookup. Those that came with the
+    /// alias are allowed as well, by [`Case::allows_verified`]. The last of `before` is the A lookup of the name, which says nothing.
+    fn allows_dead_addresses(
+        &self,
+        name: NameId,
+        before: &mut Vec<LookupReport<'a>>,
+        configs: ConfigPair<'a>,
+    ) -> bool {
+        let Some(of_a) = before.pop() else { return false };
+        let has_addresses = |lookup: &LookupReport<'_>| {
+            lookup.reply.is_some_and(|said| said.rcode == 0 && !said.v6.is_empty())
+        };
+        let is_allowed = self.lookups(name, AAAA).into_iter().filter(has_addresses).any(|lookup| {
+            before.push(lookup);
+            let is_verified = is_verified(self, before, true, configs.written_by);
+            before.pop();
+            is_verified
+        });
+        before.push(of_a);
+        is_allowed
+    }
+
     /// True if the answer is allowed behind a lookup that ends in an alias. `allows`: for the name that it leads to.
     fn allows_chase(
         &self,
@@ -405,8 +427,9 @@ impl<'a> Case<'a> {
             before.push(lookup);
             let is_allowed = match chase {
                 Chase::Goes(target) => self.allows_after_a_lookup(target, before, aaaa, configs),
-                // The dead addresses are the answer.
-                Chase::Fails | Chase::None if aaaa.is_dead && !has_addresses => false,
+                Chase::Fails | Chase::None if aaaa.is_dead && !has_addresses => {
+                    self.allows_dead_addresses(name, before, configs)
+                }
                 Chase::Fails => is_servfail(self),
                 Chase::None if has_addresses => is_synthesized(self, name, before, aaaa, configs.written_by),
                 Chase::None => {
