@@ -142,7 +142,7 @@ fn takes_other_proofs(it: &Difference) -> bool {
         it.fault.plant,
         Plant::Proof(
             AliasBit | NextOutside | OfParent | TypeBit | WildcardMade | WithoutNextCloser | WithoutWildcard
-        ) | Plant::Reply(ReplyTwist::Rcode)
+        ) | Plant::Reply(ReplyTwist::Rcode | ReplyTwist::RcodeOfData)
     );
     is_about_proofs && is_lenient(it)
 }
@@ -151,7 +151,9 @@ fn differs_below_opt_out(it: &Difference) -> bool {
     let is_by_wildcard = [4, 5, 10].contains(&it.question);
     let is_about_it =
         matches!(it.fault.plant, Plant::Signature(Place::Wildcard, _) | Plant::Proof(ProofTwist::TypeBit));
-    it.kind == Kind::OptOut && is_by_wildcard && is_about_it
+    let is_about_rcode = matches!(it.fault.plant, Plant::Reply(ReplyTwist::Rcode | ReplyTwist::RcodeOfData))
+        && !is_lenient(it);
+    it.kind == Kind::OptOut && (is_by_wildcard && is_about_it || is_about_rcode)
 }
 
 fn takes_another_way(it: &Difference) -> bool {
