@@ -144,8 +144,30 @@ fn all_advertisers_announce_the_same_prefix_lifetime_and_resolver() {
         assert!(bird.contains(line), "{bird}");
     }
     let odhcpd = text(&with(Advertiser::Odhcpd), "openwrt/dhcp");
-    for line in ["option ra_pref64 '64:ff9b::/96'", "list dns '2001:db8:c::1'", "option ra_lifetime '1800'"] {
+    for line in [
+        "config dhcp 'lan'\n\toption interface 'lan'\n",
+        "option ra_pref64 '64:ff9b::/96'",
+        "list dns '2001:db8:c::1'",
+        "option ra_lifetime '1800'",
+    ] {
         assert!(odhcpd.contains(line), "{odhcpd}");
+    }
+}
+
+// odhcpd's src/config.c: the device is that of the interface in /etc/config/network, also if `ifname` is given.
+#[test]
+fn the_sections_for_odhcpd_are_those_of_interfaces_and_not_of_devices() {
+    for (device, expected) in [("br-lan", "lan"), ("lan", "lan"), ("br-lan.7", "lan_7"), ("eth0.3", "eth0_3")]
+    {
+        let input = changed(|input| {
+            input.network.advertiser = Advertiser::Odhcpd;
+            input.network.interfaces[1].name = device.into();
+        });
+        let text = text(&input, "openwrt/dhcp");
+        let section =
+            format!("config dhcp '{expected}'\n\toption interface '{expected}'\n\toption ra 'server'\n");
+        assert!(text.contains(&format!("# {device} is the device of this interface")), "{text}");
+        assert!(text.contains(&section) && !text.contains("ifname"), "{text}");
     }
 }
 

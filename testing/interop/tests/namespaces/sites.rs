@@ -451,7 +451,7 @@ fn the_files_for_openwrt_agree_with_those_that_are_written_from_a_description() 
         _ => None,
     };
     // The script leaves the name of the interface, the lifetimes and the MTU as they are.
-    let others = ["option ifname", "option ra_m", "option ra_lifetime"];
+    let others = ["option interface", "option ra_m", "option ra_lifetime"];
     let lines = written.lines().filter(|line| !others.iter().any(|other| line.trim().starts_with(other)));
     let lines: Vec<String> = lines.filter_map(set).collect();
     assert_eq!(lines.len(), 5, "{written}");
