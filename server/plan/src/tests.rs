@@ -481,3 +481,34 @@ fn addresses_for_clients_are_on_the_longer_side_of_the_router() {
     assert_eq!(pool("192.168.7.254", 24), "192.168.7.1 - 192.168.7.253");
     assert_eq!(pool("10.1.0.100", 16), "10.1.0.101 - 10.1.255.254");
 }
+#[test]
+fn of_a_server_on_another_machine_nothing_is_started() {
+    let lines = |input: &Input| {
+        let page = text(input, "README.md");
+        let line = page.lines().find(|line| line.contains("systemctl enable")).expect("a line");
+        let unit = text(input, "etc/systemd/system/radvd.service.d/sixfold.conf");
+        (line.trim().to_owned(), unit.split_once("[Unit]\n").expect("a section").1.to_owned())
+    };
+    let (here, unit) = lines(&home());
+    assert_eq!(here, "systemctl enable sixfold sixfold-filter tayga kea-dhcp4-server radvd");
+    assert_eq!(
+        unit,
+        "Wants=sixfold.service tayga.service\nAfter=sixfold.service tayga.service sixfold-filter.service\n"
+    );
+    let (there, unit) = lines(&changed(elsewhere));
+    assert_eq!(there, "systemctl enable sixfold-filter kea-dhcp4-server radvd");
+    assert_eq!(unit, "After=sixfold-filter.service\n");
+    // Resolvers that are named decide: the server of the file may be on all addresses of its machine.
+    let named = |address: &str| {
+        lines(&changed(|input| input.network.rdnss = vec![address.parse().unwrap()])).0.contains(" sixfold ")
+    };
+    assert_eq!(["2001:db8:c::1", "2001:db8:c::53", "fe80::1"].map(named), [true, false, true]);
+    // Another program is in front of a server that listens on the loopback interface alone.
+    let loopback = changed(|input| {
+        input.server.listen = vec!["[::1]:5353".parse().unwrap()];
+        input.network.advertiser = Advertiser::None;
+        input.network.v6_only_wait_s = 0;
+    });
+    assert!(text(&loopback, "README.md").contains("systemctl enable sixfold "));
+}
+
