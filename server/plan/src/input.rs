@@ -98,9 +98,9 @@ pub struct Description {
 }
 
 impl Description {
-    /// The interfaces of clients with their numbers.
+    /// The interfaces of clients, guests among them, with their numbers.
     pub fn client_interfaces(&self) -> impl Iterator<Item = (usize, &Interface)> {
-        self.interfaces.iter().enumerate().filter(|(_, interface)| interface.role == Role::Clients)
+        self.interfaces.iter().enumerate().filter(|(_, interface)| interface.role != Role::Uplink)
     }
 
     /// The interfaces towards the Internet.
@@ -175,6 +175,8 @@ pub enum Role {
     Uplink,
     /// Towards clients.
     Clients,
+    /// Towards clients that reach the Internet, and no other link.
+    Guests,
 }
 
 /// Kind of the NAT64.

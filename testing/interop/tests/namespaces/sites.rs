@@ -296,8 +296,6 @@ fn guests_of_the_conference_reach_the_internet_and_not_the_crew_and_the_doctor_f
     let (file, network) = site.plan("conference.toml", "gateway = \"jool\"", "gateway = \"tayga\"");
     let _authority = site.start_world();
     let radvd = site.start_router(&network);
-    let rules = copy_recipe(&site.scratch, "conference/guests.nft", "guests.nft");
-    site.router.run_checked(&["nft", "--file", &rules.to_string_lossy()]);
     let translator = start_planned_translator(&site, &network);
     let mut sixfold = site.start_sixfold(&site.router, &file, "sixfold");
     let argv = [
