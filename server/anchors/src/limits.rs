@@ -10,6 +10,10 @@ pub const ANCHORS: usize = 256;
 /// Keys of a zone that are remembered. RFC 5011 section 2.4.3 has at least five that are trusted; the root has used three in 16 years.
 pub const KEYS: usize = 32;
 
+/// Largest number of the next new key that is read: with a new key each second a zone takes 68 years to get there, and as many numbers are left
+/// behind it.
+pub const LAST_ID: u32 = u32::MAX / 2;
+
 /// Negative anchors, those of the configuration and those that were added while the server runs.
 pub const NEGATIVE: usize = 256;
 

@@ -100,7 +100,8 @@ fn unescape(rest: &mut &[u8]) -> Result<u8, NameError> {
     Ok(octet)
 }
 
-/// Text of a wire name, with the last dot, on one line and without blanks.
+/// Text of a wire name, with the last dot, on one line and without blanks. Where it stands at the start of a line, a reader of anchor files takes
+/// it for a name, and neither for XML nor for a comment of BIND.
 pub fn to_text(name: &[u8]) -> String {
     let (mut text, mut rest) = (String::new(), name);
     while let Some((&length @ 1.., after)) = rest.split_first() {
@@ -108,10 +109,11 @@ pub fn to_text(name: &[u8]) -> String {
         rest = after;
         for &octet in label {
             match octet {
-                b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' => {
+                b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' | b'<' => {
                     text.push('\\');
                     text.push(char::from(octet));
                 }
+                b'/' if text.is_empty() => text.push_str("\\/"),
                 b'!'..=b'~' => text.push(char::from(octet)),
                 // Writing into a text cannot fail.
                 _ => drop(write!(text, "\\{octet:03}")),
@@ -134,6 +136,8 @@ mod tests {
             ("a\\.b.c.", b"\x03a.b\x01c\0"),
             ("\\000\\255\\\\.", b"\x03\0\xff\\\0"),
             ("\\@.\\$\\;\\(\\)\\\".", b"\x01@\x05$;()\"\0"),
+            ("\\<a.", b"\x02<a\0"),
+            ("\\//a/b.0/25.", b"\x05//a/b\x040/25\0"),
         ] {
             assert_eq!(from_text(text.as_bytes(), b"\0").as_deref(), Ok(wire), "{text}");
             assert_eq!(to_text(wire), text);

@@ -6,6 +6,7 @@
 use crate::anchor::Data;
 use crate::checksum::crc32;
 use crate::key::{Key, Pending, State, Steady};
+use crate::limits::LAST_ID;
 use crate::name::{from_text, to_text};
 use data_encoding::{BASE64, HEXUPPER};
 use std::fmt::{self, Write};
@@ -223,6 +224,10 @@ impl Reader {
                 if key.id >= zone.next_id || zone.keys.iter().any(|other| other.id == key.id) {
                     return Err("the number of the key is one of another key");
                 }
+                // One state would have it trusted, another one revoked.
+                if zone.keys.iter().any(|other| other.is_pair_of(&key.rdata)) {
+                    return Err("the key is there twice");
+                }
                 zone.keys.push(key);
             }
             ("end", Some(_)) => {
@@ -289,6 +294,9 @@ fn zone(rest: &str) -> Result<SavedZone, &'static str> {
         }
     }
     zone.next_id = next.ok_or("a field is missing")?;
+    if zone.next_id > LAST_ID {
+        return Err("a number of a key is larger than any zone reaches");
+    }
     Ok(zone)
 }
 

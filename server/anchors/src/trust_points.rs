@@ -99,7 +99,7 @@ fn with_revoked(revoked: Vec<RevokedKey>, now: Moment) -> Vec<SavedZone> {
             zones.len() - 1
         });
         let zone = &mut zones[place];
-        if zone.keys.len() < KEYS {
+        if zone.keys.len() < KEYS && !zone.keys.iter().any(|key| key.is_pair_of(&rdata)) {
             let (id, state) = (zone.next_id, State::Revoked);
             zone.keys.push(Key { id, rdata, state, since: now.wall, held: 0, pending: None });
             zone.next_id += 1;

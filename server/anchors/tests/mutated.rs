@@ -115,7 +115,8 @@ fn states_are_taken_or_explained() {
         held: 5,
         pending: Some(pending),
     };
-    let revoked = Key { id: 2, state: State::Revoked, pending: None, ..waiting.clone() };
+    let revoked =
+        Key { id: 2, rdata: key(4).into(), state: State::Revoked, pending: None, ..waiting.clone() };
     let zone = SavedZone {
         zone: ZONE.into(),
         configured: vec![ds(&key(1), 2)],

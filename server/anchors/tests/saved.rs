@@ -94,6 +94,19 @@ fn lines_that_are_lost_moved_or_doubled_are_noticed() {
     }
 }
 
+// Nobody but the server has the checksums, so such a text comes from a fault of the server, or from somebody who may write it.
+#[test]
+fn a_key_that_is_there_twice_and_a_number_without_a_next_one_are_refused() {
+    let error =
+        |zone: SavedZone| Saved::parse(Saved::text(1, [zone].iter()).as_bytes()).map_err(|error| error.what);
+    let keys = vec![known(1, 1, State::Valid), known(2, 1, State::Revoked)];
+    let twice = SavedZone { keys, next_id: 3, ..SavedZone::new(ZONE) };
+    assert_eq!(error(twice), Err("the key is there twice"));
+    let last = |next_id| SavedZone { next_id, ..SavedZone::new(ZONE) };
+    assert!(error(last(u32::MAX / 2)).is_ok());
+    assert_eq!(error(last(u32::MAX / 2 + 1)), Err("a number of a key is larger than any zone reaches"));
+}
+
 #[test]
 fn a_damaged_text_still_tells_which_keys_were_revoked() {
     let text = text();

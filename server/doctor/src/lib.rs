@@ -16,5 +16,5 @@ pub mod report;
 
 pub use facts::Facts;
 pub use finding::{Code, Finding, Severity};
-pub use gather::{Plan, gather};
+pub use gather::{Plan, gather, readers};
 pub use judge::judge;

@@ -11,6 +11,9 @@ pub const PREFIXES: usize = 8;
 /// Routers on the link that are heard.
 pub const ROUTERS: usize = 8;
 
+/// Resolvers, encrypted resolvers or prefixes of one router that are kept, each. A packet of 1,500 octets has room for 90 addresses.
+pub const ANNOUNCED: usize = 128;
+
 /// Offers of DHCP servers that are read.
 pub const OFFERS: usize = 8;
 

@@ -1,7 +1,8 @@
 //! Facts and findings as lines for people, and as one JSON object for scripts.
 
 use crate::facts::{
-    Answer, Encrypted, Facts, Looked, Offer, Passage, Path, Resolver, Router, ServerPrefix, Wait, shown,
+    Answer, Encrypted, Facts, Looked, Offer, Passage, Path, Resolver, Reverse, Router, ServerPrefix, Wait,
+    shown,
 };
 use crate::finding::Finding;
 use serde_json::{Value, json};
@@ -93,6 +94,8 @@ fn resolver(resolver: &Resolver) -> Value {
         "encrypted": resolver.encrypted.iter().map(encrypted).collect::<Vec<_>>(),
         "prefixes": strings(&resolver.prefixes),
         "says_dns64": resolver.says_dns64,
+        "reverse_names": resolver.reverse.seen().map(|reverse| *reverse == Reverse::Known),
+        "signatures": resolver.dnssec.seen().map(|dnssec| dnssec.has_signatures),
     })
 }
 
@@ -182,6 +185,12 @@ fn seen(facts: &Facts) -> Vec<String> {
     }
     lines.extend(facts.offers.seen().into_iter().flatten().map(offer_line));
     lines.extend(facts.resolvers.iter().map(resolver_line));
+    if let Some(own) = facts.server.seen() {
+        let state =
+            |one: &ServerPrefix| format!("{}{}", one.prefix, if one.is_down { " (down)" } else { "" });
+        let prefixes: Vec<String> = own.iter().map(state).collect();
+        lines.push(format!("Sixfold on this host: prefix {}", words(&prefixes)));
+    }
     lines.extend(facts.paths.seen().into_iter().flatten().map(path_line));
     lines
 }
@@ -190,8 +199,11 @@ fn router_line(router: &Router) -> String {
     let prefixes: Vec<String> =
         router.prefixes.iter().map(|one| format!("{} for {} s", one.prefix, one.lifetime_secs)).collect();
     let (prefixes, resolvers) = (words(&prefixes), words(&router.resolvers));
+    let lifetime =
+        router.lifetime_secs.map(|secs| format!("default router for {secs} s; ")).unwrap_or_default();
+    let mtu = router.mtu.map(|mtu| format!("MTU {mtu}; ")).unwrap_or_default();
     format!(
-        "router {}: PREF64 {prefixes}; RDNSS {resolvers}{}",
+        "router {}: {lifetime}{mtu}PREF64 {prefixes}; RDNSS {resolvers}{}",
         router.address,
         transports(&router.encrypted)
     )
@@ -208,8 +220,18 @@ fn offer_line(offer: &Offer) -> String {
 
 fn resolver_line(resolver: &Resolver) -> String {
     let works = |answer: Answer| if answer.is_success() { "answers" } else { "does not answer" };
+    let reverse = match resolver.reverse.seen() {
+        None => "",
+        Some(Reverse::Known) => "; reverse names known",
+        Some(_) => "; reverse names not known",
+    };
+    let signatures = match resolver.dnssec.seen().map(|dnssec| dnssec.has_signatures) {
+        None => "",
+        Some(true) => "; signatures pass",
+        Some(false) => "; no signatures",
+    };
     format!(
-        "resolver {}: UDP {}; TCP {}; prefix {}{}",
+        "resolver {}: UDP {}; TCP {}; prefix {}{reverse}{signatures}{}",
         shown(resolver.address),
         works(resolver.udp),
         works(resolver.tcp),

@@ -1,7 +1,7 @@
 //! Values that several files have in common, derived once.
 
 use crate::address::{InterfaceAddress, Network};
-use crate::input::{Description, Input, Interface, Server, reaches};
+use crate::input::{Description, Input, Interface, Role, Server, reaches};
 use crate::options::{EncryptedDns, LONGEST_PREF64_S, scaled};
 use pref64::Pref64;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -31,6 +31,8 @@ pub struct Agreed {
 pub struct Link {
     /// Name of the interface.
     pub name: String,
+    /// True if its clients reach no other link.
+    pub is_guest: bool,
     /// Addresses of this machine on it.
     pub addresses: Vec<InterfaceAddress>,
     /// IPv6 networks of the clients.
@@ -168,6 +170,7 @@ fn link(server: &Server, network: &Description, interface: &Interface) -> Link {
     let v6_only_wait_s = network.offers_v6_only_on(interface).then_some(network.v6_only_wait_s);
     Link {
         name: interface.name.clone(),
+        is_guest: interface.role == Role::Guests,
         addresses: interface.addresses.clone(),
         networks: interface.ipv6().map(|(_, entry)| entry.network()).collect(),
         rdnss,

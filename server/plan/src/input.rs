@@ -98,14 +98,28 @@ pub struct Description {
 }
 
 impl Description {
-    /// The interfaces of clients with their numbers.
+    /// The interfaces of clients, guests among them, with their numbers.
     pub fn client_interfaces(&self) -> impl Iterator<Item = (usize, &Interface)> {
-        self.interfaces.iter().enumerate().filter(|(_, interface)| interface.role == Role::Clients)
+        self.interfaces.iter().enumerate().filter(|(_, interface)| interface.role != Role::Uplink)
     }
 
     /// The interfaces towards the Internet.
     pub fn uplinks(&self) -> impl Iterator<Item = &Interface> {
         self.interfaces.iter().filter(|interface| interface.role == Role::Uplink)
+    }
+
+    /// True if the server runs on this machine: clients ask an address of this machine, or it listens on one. A server that others cannot
+    /// reach, because it listens on the loopback interface alone, runs beside the program in front of it.
+    pub fn has_server(&self, server: &Server) -> bool {
+        let own =
+            || self.interfaces.iter().flat_map(|interface| &interface.addresses).map(|entry| entry.address);
+        if !self.rdnss.is_empty() {
+            return self.rdnss.iter().any(|one| one.is_unicast_link_local() || own().any(|own| own == *one));
+        }
+        let all = [&server.listen, &server.dot, &server.doh, &server.doq];
+        let all = || all.into_iter().flatten().map(SocketAddr::ip);
+        all().any(|listen| listen.is_unspecified() || own().any(|own| own == listen))
+            || all().all(|listen| listen.is_loopback())
     }
 
     /// True if a NAT64 is there, on this machine or elsewhere.
@@ -161,6 +175,8 @@ pub enum Role {
     Uplink,
     /// Towards clients.
     Clients,
+    /// Towards clients that reach the Internet, and no other link.
+    Guests,
 }
 
 /// Kind of the NAT64.

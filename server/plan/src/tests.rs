@@ -144,8 +144,30 @@ fn all_advertisers_announce_the_same_prefix_lifetime_and_resolver() {
         assert!(bird.contains(line), "{bird}");
     }
     let odhcpd = text(&with(Advertiser::Odhcpd), "openwrt/dhcp");
-    for line in ["option ra_pref64 '64:ff9b::/96'", "list dns '2001:db8:c::1'", "option ra_lifetime '1800'"] {
+    for line in [
+        "config dhcp 'lan'\n\toption interface 'lan'\n",
+        "option ra_pref64 '64:ff9b::/96'",
+        "list dns '2001:db8:c::1'",
+        "option ra_lifetime '1800'",
+    ] {
         assert!(odhcpd.contains(line), "{odhcpd}");
+    }
+}
+
+// odhcpd's src/config.c: the device is that of the interface in /etc/config/network, also if `ifname` is given.
+#[test]
+fn the_sections_for_odhcpd_are_those_of_interfaces_and_not_of_devices() {
+    for (device, expected) in [("br-lan", "lan"), ("lan", "lan"), ("br-lan.7", "lan_7"), ("eth0.3", "eth0_3")]
+    {
+        let input = changed(|input| {
+            input.network.advertiser = Advertiser::Odhcpd;
+            input.network.interfaces[1].name = device.into();
+        });
+        let text = text(&input, "openwrt/dhcp");
+        let section =
+            format!("config dhcp '{expected}'\n\toption interface '{expected}'\n\toption ra 'server'\n");
+        assert!(text.contains(&format!("# {device} is the device of this interface")), "{text}");
+        assert!(text.contains(&section) && !text.contains("ifname"), "{text}");
     }
 }
 
@@ -193,7 +215,10 @@ fn the_gateway_and_the_filter_have_the_prefix_and_the_pool() {
     assert!(tayga.contains(expected), "{tayga}");
     let filter = text(&home(), "etc/sixfold/network/filter.nft");
     for line in [
-        "iifname \"lan\" ip6 saddr != { ::, fe80::/10, 2001:db8:c::/64 } drop",
+        "iifname \"lan\" ip6 saddr != { ::, fe80::/10, 2001:db8:c::/64 } ip6 daddr != { ff00::/8, fe80::/10, \
+         2001:db8:c::/64 } drop",
+        "iifname \"lan\" ip6 saddr != { ::, fe80::/10, 2001:db8:c::/64 } fib daddr type local drop",
+        "iifname \"lan\" ip saddr != { 0.0.0.0, 192.168.7.0/24 } fib daddr type local drop",
         "iifname { \"wan\" } ip6 daddr 64:ff9b::/96 drop",
         "icmpv6 type { destination-unreachable, packet-too-big, time-exceeded, parameter-problem } accept",
         "iifname { \"lan\" } oifname \"nat64\" ip6 daddr 64:ff9b::/96 accept",
@@ -212,6 +237,84 @@ fn the_gateway_and_the_filter_have_the_prefix_and_the_pool() {
     // The address is that of the uplink, so Linux has its own ports of it: up to 60999.
     assert!(jool.contains("\"prefix\": \"198.51.100.1/32\", \"port range\": \"61001-65535\""), "{jool}");
     assert!(jool.contains("\"pool6\": \"64:ff9b::/96\""), "{jool}");
+}
+
+/// Adds a second link with clients of a role.
+fn second_link(input: &mut Input, role: Role) {
+    let addresses = vec![address("2001:db8:d::1", 64), address("192.168.8.1", 24)];
+    input.network.interfaces.push(Interface { name: "second".into(), role, addresses, v6_only: true });
+}
+
+#[test]
+fn guests_reach_the_internet_and_no_other_link() {
+    let filter = |role, gateway| {
+        let input = changed(|input| {
+            second_link(input, role);
+            input.network.gateway = gateway;
+            if gateway == Gateway::Jool {
+                input.network.gateway_address = None;
+            }
+        });
+        text(&input, "etc/sixfold/network/filter.nft")
+    };
+    let guests = filter(Role::Guests, Gateway::Tayga);
+    for line in [
+        "iifname { \"lan\" } oifname { \"lan\", \"second\" } accept\n",
+        "iifname \"second\" oifname \"second\" accept\n",
+        "iifname { \"lan\", \"second\" } oifname { \"wan\" } accept\n",
+        "iifname { \"lan\", \"second\" } oifname \"nat64\" ip6 daddr 64:ff9b::/96 accept\n",
+    ] {
+        assert!(guests.contains(line), "{line}\n{guests}");
+    }
+    let clients = filter(Role::Clients, Gateway::Tayga);
+    assert!(
+        clients.contains("iifname { \"lan\", \"second\" } oifname { \"lan\", \"second\" } accept\n"),
+        "{clients}"
+    );
+    // Jool's packets do not come through the chain, so their destinations are looked at before: 192.168.7.0/24 is c0a8:700.
+    let jool = filter(Role::Guests, Gateway::Jool);
+    let line = "iifname \"second\" ip6 daddr { 64:ff9b::c0a8:700/120 } drop\n";
+    assert!(jool.contains(line) && !guests.contains("c0a8"), "{jool}");
+    assert!(!filter(Role::Clients, Gateway::Jool).contains("c0a8"));
+}
+
+// RFC 6052 section 2.4: 192.0.2.33 under prefixes of each length; 192.0.2.0/24 has its octets up to the third one.
+#[test]
+fn guests_are_kept_from_ipv4_networks_under_prefixes_of_each_length() {
+    for (own, expected) in [
+        (prefix("2001:db8::", 32), "2001:db8:c000:200::/56"),
+        (prefix("2001:db8:100::", 40), "2001:db8:1c0:2::/64"),
+        (prefix("2001:db8:122::", 48), "2001:db8:122:c000:2::/80"),
+        (prefix("2001:db8:122:300::", 56), "2001:db8:122:3c0:0:200::/88"),
+        (prefix("2001:db8:122:344::", 64), "2001:db8:122:344:c0:2::/96"),
+        (prefix("2001:db8:122:344::", 96), "2001:db8:122:344::c000:200/120"),
+    ] {
+        let input = changed(|input| {
+            second_link(input, Role::Guests);
+            input.server.prefixes = vec![own];
+            input.network.interfaces[1].addresses = vec![address("fd00:c::1", 64), address("192.0.2.1", 24)];
+            input.network.interfaces[2].addresses = vec![address("fd00:d::1", 64)];
+            (input.network.gateway, input.network.gateway_address) = (Gateway::Jool, None);
+        });
+        let filter = text(&input, "etc/sixfold/network/filter.nft");
+        let line = format!("iifname \"second\" ip6 daddr {{ {expected} }} drop\n");
+        assert!(filter.contains(&line), "{line}\n{filter}");
+    }
+}
+
+// With br_netfilter, frames between two ports of a bridge come through these chains, and connection tracking may not know their connections.
+#[test]
+fn nothing_that_stays_on_a_link_is_dropped() {
+    let filter = text(&changed(|input| second_link(input, Role::Guests)), "etc/sixfold/network/filter.nft");
+    let forward = &filter[filter.find("chain forward").unwrap()..];
+    for name in ["lan", "second"] {
+        let within = forward.find(&format!("iifname \"{name}\" oifname \"{name}\" accept")).unwrap();
+        assert!(within < forward.find("ct state invalid drop").unwrap(), "{forward}");
+    }
+    let sources = &filter[..filter.find("chain forward").unwrap()];
+    for line in sources.lines().filter(|line| line.contains("iifname \"") && line.ends_with("drop")) {
+        assert!(line.contains(" daddr != { ") || line.contains(" fib daddr type local "), "{line}");
+    }
 }
 
 #[test]
@@ -383,6 +486,37 @@ fn elsewhere(input: &mut Input) {
     input.network.gateway = Gateway::Elsewhere;
     input.network.gateway_address = None;
     input.network.prefix = Some(prefix("2001:db8:64::", 96));
+}
+
+#[test]
+fn of_a_server_on_another_machine_nothing_is_started() {
+    let lines = |input: &Input| {
+        let page = text(input, "README.md");
+        let line = page.lines().find(|line| line.contains("systemctl enable")).expect("a line");
+        let unit = text(input, "etc/systemd/system/radvd.service.d/sixfold.conf");
+        (line.trim().to_owned(), unit.split_once("[Unit]\n").expect("a section").1.to_owned())
+    };
+    let (here, unit) = lines(&home());
+    assert_eq!(here, "systemctl enable sixfold sixfold-filter tayga kea-dhcp4-server radvd");
+    assert_eq!(
+        unit,
+        "Wants=sixfold.service tayga.service\nAfter=sixfold.service tayga.service sixfold-filter.service\n"
+    );
+    let (there, unit) = lines(&changed(elsewhere));
+    assert_eq!(there, "systemctl enable sixfold-filter kea-dhcp4-server radvd");
+    assert_eq!(unit, "After=sixfold-filter.service\n");
+    // Resolvers that are named decide: the server of the file may be on all addresses of its machine.
+    let named = |address: &str| {
+        lines(&changed(|input| input.network.rdnss = vec![address.parse().unwrap()])).0.contains(" sixfold ")
+    };
+    assert_eq!(["2001:db8:c::1", "2001:db8:c::53", "fe80::1"].map(named), [true, false, true]);
+    // Another program is in front of a server that listens on the loopback interface alone.
+    let loopback = changed(|input| {
+        input.server.listen = vec!["[::1]:5353".parse().unwrap()];
+        input.network.advertiser = Advertiser::None;
+        input.network.v6_only_wait_s = 0;
+    });
+    assert!(text(&loopback, "README.md").contains("systemctl enable sixfold "));
 }
 
 #[test]

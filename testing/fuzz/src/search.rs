@@ -132,9 +132,14 @@ fn write(file: PathBuf, octets: &[u8]) -> Result<(), Error> {
     std::fs::write(&file, octets).map_err(|error| Error::at(&file, error))
 }
 
-/// A word as it is written in libFuzzer's dictionaries.
+/// A word as it is written in libFuzzer's dictionaries, one on a line.
 fn escaped(word: &str) -> String {
-    word.replace('\\', "\\\\").replace('"', "\\\"")
+    let octet = |octet: u8| match octet {
+        b'\\' | b'"' => format!("\\{}", char::from(octet)),
+        b' '..=b'~' => char::from(octet).to_string(),
+        _ => format!("\\x{octet:02x}"),
+    };
+    word.bytes().map(octet).collect()
 }
 
 /// Parses a log of libFuzzer.
@@ -181,5 +186,7 @@ mod tests {
     #[test]
     fn words_are_escaped() {
         assert_eq!(escaped("a\"\\u"), "a\\\"\\\\u");
+        // A line feed would end the word's line, and libFuzzer the program.
+        assert_eq!(escaped(" DS\n\u{e9}"), " DS\\x0a\\xc3\\xa9");
     }
 }

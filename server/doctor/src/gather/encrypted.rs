@@ -94,7 +94,7 @@ impl Binding {
     }
 
     /// The name as text, if it is one of a host.
-    fn server_name(&self) -> Option<ServerName<'static>> {
+    pub fn server_name(&self) -> Option<ServerName<'static>> {
         let (mut text, mut rest) = (String::new(), &self.name[..]);
         while let Some((length, after)) = rest.split_first()
             && *length > 0
@@ -213,7 +213,7 @@ fn why(error: &io::Error) -> String {
 }
 
 /// The fault of a certificate, whoever signed it. `name` and `own`: it must have one of them.
-fn fault(
+pub fn fault(
     certificate: &CertificateDer<'_>,
     name: Option<&ServerName<'_>>,
     own: Option<IpAddr>,

@@ -11,6 +11,15 @@ mod question;
 mod resolver;
 mod routers;
 
+/// Readers of messages of others. They take any octets: tests give them some that nobody would send.
+pub mod readers {
+    pub use super::dhcp::offer_in;
+    pub use super::encrypted::{Binding, fault, of_reply};
+    pub use super::question::is_reply;
+    pub use super::resolver::{addresses4, addresses6, reverse_in, says_dns64, signatures};
+    pub use super::routers::{Heard, advertisement};
+}
+
 use crate::facts::{Clock, Facts, Host, Looked, Offer, Path, Router, ServerPrefix};
 use crate::limits::{PREFIXES, RESOLVERS};
 use host::{Kernel, Link};

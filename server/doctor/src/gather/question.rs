@@ -133,7 +133,7 @@ fn receive(socket: &UdpSocket, message: &[u8], timeout: Duration) -> io::Result<
 }
 
 /// True if it answers this question. A server that refuses may leave the question out.
-fn is_reply(reply: &[u8], message: &[u8]) -> bool {
+pub fn is_reply(reply: &[u8], message: &[u8]) -> bool {
     reply.len() >= wire::HEADER
         && reply[..2] == message[..2]
         && wire::header::flags(reply).contains(Flags::QR)

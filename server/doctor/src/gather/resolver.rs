@@ -121,13 +121,7 @@ impl Asker {
 
     fn reverse(&self, prefix: &Pref64) -> Reverse {
         let name = reverse_name(prefix.embed([192, 0, 0, 170]));
-        let Some(reply) = self.ask(&name, Type::PTR, Bits::default()) else { return Reverse::Silent };
-        let Ok(message) = Message::parse(&reply) else { return Reverse::Silent };
-        let is_name = |rtype| matches!(rtype, Type::PTR | Type::CNAME | Type::DNAME);
-        match message.records(Section::Answer).any(|record| is_name(record.rtype)) {
-            true => Reverse::Known,
-            false => Reverse::Unknown(rcode(&reply)),
-        }
+        self.ask(&name, Type::PTR, Bits::default()).map_or(Reverse::Silent, |reply| reverse_in(&reply))
     }
 
     fn name(&self, name: &str, wire: &[u8]) -> NameAnswers {
@@ -164,20 +158,32 @@ fn scope_of(address: SocketAddr) -> u32 {
     }
 }
 
-fn addresses4(reply: &[u8]) -> Vec<Ipv4Addr> {
+/// The reverse name in a reply.
+pub fn reverse_in(reply: &[u8]) -> Reverse {
+    let Ok(message) = Message::parse(reply) else { return Reverse::Silent };
+    let is_name = |rtype| matches!(rtype, Type::PTR | Type::CNAME | Type::DNAME);
+    match message.records(Section::Answer).any(|record| is_name(record.rtype)) {
+        true => Reverse::Known,
+        false => Reverse::Unknown(rcode(reply)),
+    }
+}
+
+/// The IPv4 addresses in a reply.
+pub fn addresses4(reply: &[u8]) -> Vec<Ipv4Addr> {
     let Ok(message) = Message::parse(reply) else { return Vec::new() };
     let records = message.records(Section::Answer).filter(|record| record.rtype == Type::A);
     records.filter_map(|record| record.address4().map(Ipv4Addr::from)).collect()
 }
 
-fn addresses6(reply: &[u8]) -> Vec<Ipv6Addr> {
+/// The IPv6 addresses in a reply.
+pub fn addresses6(reply: &[u8]) -> Vec<Ipv6Addr> {
     let Ok(message) = Message::parse(reply) else { return Vec::new() };
     let records = message.records(Section::Answer).filter(|record| record.rtype == Type::AAAA);
     records.filter_map(|record| record.address6().map(Ipv6Addr::from)).collect()
 }
 
 /// True if RESINFO has the key of DNS64 among its character-strings, with or without a value.
-fn says_dns64(reply: &[u8]) -> bool {
+pub fn says_dns64(reply: &[u8]) -> bool {
     let Ok(message) = Message::parse(reply) else { return false };
     message.records(Section::Answer).filter(|record| record.rtype == Type::RESINFO).any(|record| {
         let mut rest = record.rdata();
@@ -194,7 +200,7 @@ fn says_dns64(reply: &[u8]) -> bool {
 }
 
 /// Inception and expiration of the signatures in a reply.
-fn signatures(reply: &[u8]) -> Vec<(u64, u64)> {
+pub fn signatures(reply: &[u8]) -> Vec<(u64, u64)> {
     let Ok(message) = Message::parse(reply) else { return Vec::new() };
     let records = message.records(Section::Answer).filter(|record| record.rtype == Type::RRSIG);
     let window = |rdata: &[u8]| {

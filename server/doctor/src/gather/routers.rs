@@ -2,7 +2,7 @@
 
 use super::encrypted::Binding;
 use crate::facts::{Announced, Looked, Router};
-use crate::limits::{OTHERS_TIME, READS, ROUTERS, ROUTERS_TIME};
+use crate::limits::{ANNOUNCED, OTHERS_TIME, READS, ROUTERS, ROUTERS_TIME};
 use gateways::pref64_option::announced;
 use kernel::router_options::RouterOptions;
 use kernel::router_solicitation;
@@ -109,6 +109,8 @@ fn of_options(address: Ipv6Addr, options: &[u8]) -> Heard {
         }
         rest = others;
     }
+    resolvers.truncate(ANNOUNCED);
+    bindings.truncate(ANNOUNCED);
     let of = |one: &gateways::pref64_option::Announced| Announced {
         prefix: one.prefix,
         lifetime_secs: (one.lifetime.0 / 1_000_000_000) as u32,
@@ -154,7 +156,7 @@ fn note(routers: &mut Vec<Heard>, more: Heard) {
 
 fn add_new<T: PartialEq>(known: &mut Vec<T>, more: Vec<T>) {
     for one in more {
-        if !known.contains(&one) {
+        if known.len() < ANNOUNCED && !known.contains(&one) {
             known.push(one);
         }
     }
@@ -225,5 +227,22 @@ mod tests {
         }
         let router = &routers[0].router;
         assert_eq!((routers.len(), router.prefixes.len(), router.resolvers.len()), (1, 1, 1));
+    }
+
+    // Anybody on the link can send thousands of advertisements, each with other addresses.
+    #[test]
+    fn what_a_router_announces_is_kept_up_to_a_limit() {
+        // 100 addresses: 201 units of 8 octets.
+        let rdnss = |first: u8| {
+            let addresses = (0..100).flat_map(|last| [&[0x20, first][..], &[last; 14]].concat());
+            [vec![RDNSS, 201, 0, 0, 0, 0, 7, 8], addresses.collect()].concat()
+        };
+        let one = of_options(router(), &[rdnss(1), rdnss(2)].concat());
+        assert_eq!(one.router.resolvers.len(), ANNOUNCED);
+        let mut routers = Vec::new();
+        for first in 0..4 {
+            note(&mut routers, of_options(router(), &rdnss(first)));
+        }
+        assert_eq!(routers[0].router.resolvers.len(), ANNOUNCED);
     }
 }

@@ -39,7 +39,7 @@ fn malformed(offer: &Offer) -> Option<Finding> {
         code: Code::Option108Malformed,
         what: format!("the DHCP server {} sends option 108 with a value that clients ignore", offer.server),
         cause: format!("it has {octets} bytes instead of 4 (RFC 8925 section 3.1)"),
-        remedy: "write the number of seconds as a 32-bit integer (dnsmasq: option:ipv6-only or 108,0i; Kea: \
+        remedy: "write the number of seconds as a 32-bit integer (dnsmasq: dhcp-option=108,1800i; Kea: \
                  v6-only-preferred)"
             .to_owned(),
     })

@@ -2,7 +2,7 @@
 
 use super::resolvers::is_for_ipv4;
 use super::{announced, listed, told, unique};
-use crate::facts::{Facts, Path, Router};
+use crate::facts::{Announced, Facts, Path, Router};
 use crate::finding::{Code, Finding};
 use pref64::Pref64;
 
@@ -103,11 +103,12 @@ const LIFETIME_UNIT_SECS: u32 = 8;
 
 fn lifetimes(router: &Router) -> Vec<Finding> {
     let Some(lifetime) = router.lifetime_secs.map(u32::from) else { return Vec::new() };
-    let short = router
-        .prefixes
-        .iter()
-        .filter(|one| one.lifetime_secs > 0 && one.lifetime_secs + LIFETIME_UNIT_SECS < lifetime);
-    short
+    let is_short =
+        |one: &Announced| one.lifetime_secs > 0 && one.lifetime_secs + LIFETIME_UNIT_SECS < lifetime;
+    // An advertisement may have an option twice.
+    let all = router.prefixes.iter().enumerate();
+    let new = all.filter(|(place, one)| !router.prefixes[..*place].contains(one)).map(|(_, one)| one);
+    new.filter(|one| is_short(one))
         .map(|one| Finding {
             code: Code::PrefixLifetime,
             what: format!(

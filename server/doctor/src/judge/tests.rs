@@ -727,3 +727,39 @@ fn what_was_not_looked_at_is_said_with_its_reason() {
     let json = crate::report::json(&facts, &judge(&facts));
     assert_eq!(json["not_looked_at"][0]["what"], "router advertisements");
 }
+
+#[test]
+fn what_was_seen_has_the_word_of_router_resolver_and_server() {
+    let facts = with(ipv6_only(), |facts| {
+        facts.server = Looked::Seen(vec![ServerPrefix { prefix: own_prefix(), is_down: true }]);
+        facts.resolvers.push(Resolver {
+            reverse: Looked::Seen(Reverse::Silent),
+            dnssec: not(),
+            ..resolver("2001:db8:c::2", &[own_prefix()])
+        });
+    });
+    let text = crate::report::text(&facts, &judge(&facts));
+    for line in [
+        "seen: router fe80::1: default router for 1800 s; MTU 1500; PREF64 2001:db8:64::/96 for 1800 s; RDNSS \
+         2001:db8:c::1\n",
+        "seen: resolver 2001:db8:c::1: UDP answers; TCP answers; prefix 2001:db8:64::/96; reverse names known; \
+         signatures pass\n",
+        "seen: resolver 2001:db8:c::2: UDP answers; TCP answers; prefix 2001:db8:64::/96; reverse names not known\n",
+        "seen: Sixfold on this host: prefix 2001:db8:64::/96 (down)\n",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    let json = crate::report::json(&facts, &judge(&facts));
+    assert_eq!(json["seen"]["resolvers"][0]["signatures"], true);
+    assert_eq!(json["seen"]["resolvers"][1]["reverse_names"], false);
+}
+
+#[test]
+fn an_option_that_is_in_an_advertisement_twice_is_one_finding() {
+    let facts = with(ipv6_only(), |facts| {
+        let prefixes = &mut routers(facts)[0].prefixes;
+        prefixes[0].lifetime_secs = 120;
+        prefixes.push(prefixes[0]);
+    });
+    assert_eq!(judge(&facts).len(), 1);
+}

@@ -18,9 +18,8 @@ fn names(network: &Description, found: &mut Vec<Contradiction>) {
         let what = match earlier.role == interface.role {
             true => format!("the interface {} is listed twice", interface.name),
             false => format!(
-                "the interface {} has two roles, uplink and clients: what comes from the Internet could not be told \
-                 from what comes \
-                 from clients",
+                "the interface {} has two roles: what comes from one side could not be told from what comes from the \
+                 other",
                 interface.name
             ),
         };

@@ -29,14 +29,17 @@ pub fn file(input: &Input, agreed: &Agreed) -> PlannedFile {
 
 fn section(text: &mut String, input: &Input, agreed: &Agreed, link: &Link) {
     let network = &input.network;
+    // odhcpd takes the device from the interface of /etc/config/network, whatever `ifname` says. OpenWrt names the bridge of `lan` `br-lan`.
     // A section's name has letters, digits and underscores only.
+    let interface = link.name.strip_prefix("br-").unwrap_or(&link.name);
     let name: String =
-        link.name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
+        interface.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect();
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "\nconfig dhcp 'sixfold_{name}'\n\toption ifname '{}'\n\toption ra 'server'\n\toption dhcpv6 \
-         'disabled'\n\tlist ra_flags 'none'",
+        "\n# {} is the device of this interface, if the name is right: see /etc/config/network.\nconfig dhcp \
+         '{name}'\n\toption interface '{name}'\n\toption ra 'server'\n\toption dhcpv6 'disabled'\n\tlist ra_flags \
+         'none'",
         link.name
     );
     let _ = writeln!(

@@ -25,7 +25,7 @@ pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFil
         let _ = write!(text, "\n`{}`: {}\n", file.path, file.explanation);
     }
     not_said(&mut text, input);
-    steps(&mut text, files);
+    steps(&mut text, input, files);
     routes(&mut text, input, agreed);
     answer(&mut text, agreed);
     let explanation = "This page.";
@@ -90,14 +90,14 @@ fn not_said(text: &mut String, input: &Input) {
     let _ = write!(text, "\n## Not in the files\n\n{note}\n");
 }
 
-fn steps(text: &mut String, files: &[PlannedFile]) {
+fn steps(text: &mut String, input: &Input, files: &[PlannedFile]) {
     let is_written = |part: Part| files.iter().any(|file| file.part == Some(part));
     text.push_str(
         "\n## Put them into place\n\nOn the router, as root, in this folder. Files with these names that are there \
          now are replaced: \
          look at them first.\n\n",
     );
-    let (packages, services) = programs(files);
+    let (packages, mut services) = programs(files);
     // Writing to a string cannot fail.
     if !packages.is_empty() {
         let _ = writeln!(text, "    apt install {}", packages.join(" "));
@@ -112,7 +112,11 @@ fn steps(text: &mut String, files: &[PlannedFile]) {
         text.push_str("    networkctl reload\n");
     }
     if !services.is_empty() {
-        let services = format!("sixfold {}", services.join(" "));
+        // Of a server on another machine nothing is started here.
+        if input.network.has_server(&input.server) {
+            services.insert(0, "sixfold");
+        }
+        let services = services.join(" ");
         let _ = writeln!(text, "    systemctl enable {services}\n    systemctl restart {services}");
     }
     if is_written(Part::Odhcpd) {

@@ -58,8 +58,8 @@ fn tayga(input: &Input, agreed: &Agreed) -> PlannedFile {
 /// Announcements come after the server and the gateway: a client that hears of them uses them at once.
 fn after(input: &Input) -> Vec<PlannedFile> {
     let gateway = match input.network.gateway {
-        Gateway::Jool => " jool.service",
-        Gateway::Tayga => " tayga.service",
+        Gateway::Jool => "jool.service",
+        Gateway::Tayga => "tayga.service",
         Gateway::Elsewhere | Gateway::None => "",
     };
     let advertiser = match input.network.advertiser {
@@ -72,14 +72,24 @@ fn after(input: &Input) -> Vec<PlannedFile> {
         Dhcpv4::Dnsmasq => Some("dnsmasq"),
         Dhcpv4::None => None,
     };
+    let server = if input.network.has_server(&input.server) { "sixfold.service" } else { "" };
+    let wanted = [server, gateway].into_iter().filter(|unit| !unit.is_empty()).collect::<Vec<_>>().join(" ");
     let drop_in = |service: &str| {
-        let text = format!(
-            "[Unit]\nWants=sixfold.service{gateway}\nAfter=sixfold.service{gateway} sixfold-filter.service\n"
-        );
-        let explanation = format!(
-            "{service} starts after the resolver and the gateway. A client that hears of them uses them at once, so \
-             they must be there."
-        );
+        let (wants, filter) = match wanted.is_empty() {
+            true => (String::new(), "sixfold-filter.service".to_owned()),
+            false => (format!("Wants={wanted}\n"), format!("{wanted} sixfold-filter.service")),
+        };
+        let text = format!("[Unit]\n{wants}After={filter}\n");
+        let explanation = match wanted.is_empty() {
+            true => format!(
+                "{service} starts after the packet filter. A client that hears of this router uses it at once, so the \
+                 filter must be there."
+            ),
+            false => format!(
+                "{service} starts after the resolver and the gateway of this machine. A client that hears of them uses \
+                 them at once, so they must be there."
+            ),
+        };
         let path = format!("etc/systemd/system/{service}.service.d/sixfold.conf");
         super::file(input, Part::Units, &path, &text, &explanation)
     };

@@ -475,7 +475,9 @@ repeated! {
         /// Name of the interface.
         "name" name: String = String::new(), Text { shape: "name", kind: "the name of an interface", parse: interface_name, show: String::clone };
         /// Side of this machine that the interface is on:
-        "role" role: Role = Role::Clients, Words(&[("clients", Role::Clients), ("uplink", Role::Uplink)]);
+        "role" role: Role = Role::Clients, Words(&[
+            ("clients", Role::Clients), ("guests", Role::Guests), ("uplink", Role::Uplink),
+        ]);
         /// Addresses of this machine on the interface, with the lengths of their networks: those are the networks of the clients there.
         "addresses" addresses: Vec<InterfaceAddress> = Vec::new(), List {
             twice: Some(("address", "name each address once")),
