@@ -93,7 +93,8 @@ pub const JOSTLE_COMPARED: usize = 16;
 /// ([`PARKED_OCTETS`]). With 100 microseconds for each, they are 0.4 s of the work of one thread.
 pub const VALIDATIONS: usize = 4096;
 
-/// Searches of zones under way. Each takes 0.5 KiB. With 100 ms for each, 5,120 zones a second are found.
+/// Searches of zones under way. Each takes 0.5 KiB. With 100 ms for each, 5,120 zones a second are found, half of them at most for one
+/// customer.
 pub const SEARCHES: usize = 512;
 
 /// Searches that refresh what is known of zones, under way at a time. With 100 ms for each, 320 zones a second: those that expire in an hour
