@@ -1,6 +1,7 @@
 //! Validations under way: of a reply that clients wait for, or of one about the keys of a zone.
 
 use crate::base::slab::{Index, NONE, Record};
+use crate::validator::jobs::Share;
 use dnssec::{MessageBudget, Validation};
 
 /// Purpose of a validation.
@@ -43,8 +44,8 @@ pub(crate) struct Task {
     pub next: Index,
     /// The search of a zone that it has waited for was too much work, for all who waited.
     pub is_exhausted: bool,
-    /// Flow of its verification.
-    pub flow: u64,
+    /// Whose share of the threads its verification takes.
+    pub share: Share,
     /// Price of its verification, in microseconds.
     pub price_us: u32,
     /// Counts the verifications of the slot, so that the outcome of an old one is not taken for that of another.
@@ -61,7 +62,7 @@ impl Default for Task {
             waits: Waits::Turn,
             next: NONE,
             is_exhausted: false,
-            flow: 0,
+            share: Share::default(),
             price_us: 0,
             serial: 0,
         }
@@ -92,7 +93,7 @@ impl Task {
             is_exhausted,
             serial,
             // Set before they are read.
-            flow: _,
+            share: _,
             price_us: _,
         } = self;
         *purpose = of;
