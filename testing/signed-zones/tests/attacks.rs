@@ -5,8 +5,8 @@ use dnssec::{Bogus, Insecure, Status};
 use signed_zones::attacks::{Attack, Attacked, Sizes, signed_name, unsigned_name, wrong_name};
 use signed_zones::rtype;
 
-/// Keys of one tag take 64 attempts each; 40 are more than a zone may have.
-const SIZES: Sizes = Sizes { keys: 40, ..Sizes::FULL };
+/// Keys of one tag take 64 attempts each; 20 are more than a zone may have, and more DS records than are read are not needed.
+const SIZES: Sizes = Sizes { keys: 20, ds: 20, ..Sizes::FULL };
 
 #[test]
 fn honest_names_are_secure_or_insecure_and_a_wrong_signature_is_refused() {
@@ -50,8 +50,9 @@ fn an_attack_costs_no_more_than_the_limits_say_and_honest_zones_pass() {
             Attack::SmallKeyTrap | Attack::SigJam | Attack::Exponent => (2, 0, 0),
             // The DS records are signed.
             Attack::HashTrap => (1, 1, 0),
-            // Work is refused before it is done.
-            Attack::Nsec3 | Attack::Proofs => (3, 0, 0),
+            // Work is refused before it is done: the hashes, and the RRsets of the message.
+            Attack::Nsec3 => (3, 0, 0),
+            Attack::Proofs => (0, 0, 0),
             Attack::Iterations => (2, 1, 0),
             Attack::Hammer => (2, 0, 0),
             // Seven aliases and the denial with its SOA; seven zones that may not be known.
@@ -61,7 +62,4 @@ fn an_attack_costs_no_more_than_the_limits_say_and_honest_zones_pass() {
         };
         assert!(cost.0 <= most.0 && cost.1 <= most.1 && cost.2 <= most.2, "{attack:?}: {cost:?} {status:?}");
     }
-    let mut resolver = Resolver::new(&world, &verified, Order::AsMade);
-    let status = resolver.resolve(&Attack::Proofs.name(1), rtype::AAAA).1;
-    assert_eq!(status, Status::Bogus(Bogus::TooMuchWork));
 }

@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn every_reply_fits_a_message_and_every_number_has_names_of_its_own() {
-        let sizes = Sizes { keys: 40, ..Sizes::FULL };
+        let sizes = Sizes { keys: 20, ds: 20, ..Sizes::FULL };
         let world = Attacked::new(sizes, 1_800_000_000);
         for attack in Attack::ALL {
             let name = attack.name(1_000_000);
