@@ -5,7 +5,7 @@
 //! [`Zone`] turns a query into an answer. It is pure and allocates nothing, so any datapath can call it. [`Server`]
 //! serves a zone with its own threads, [`PolledServer`] on its caller's thread; both receive and send datagrams in
 //! batches. [`Faults`] make answers late, lost or wrong, reproducibly. `Records` serve
-//! a zone from a master file.
+//! a zone from a master file, and a [`Source`] has the replies of zones that the server's owner makes.
 //!
 //! Not implemented: DNSSEC, zone transfers, cookies.
 //!
@@ -36,9 +36,9 @@ pub use counters::{Kind, ServerCounters};
 pub use datapath::Steer;
 pub use faults::{Failure, FailureKind, FaultError, Faults};
 pub use polled::PolledServer;
-pub use reply::Answer;
+pub use reply::{Answer, Body};
 pub use server::{BoundServer, Server};
-pub use service::Content;
+pub use service::{Content, Source};
 pub use settings::Settings;
 pub use zone::{Zone, ZoneError};
 pub use zonefile::{LoadError, Records};

@@ -23,8 +23,10 @@ pub struct Answer {
 
 /// The part of an answer that a zone wrote after the question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Body {
+pub struct Body {
+    /// Result by kind.
     pub kind: Kind,
+    /// Response code.
     pub rcode: Rcode,
     /// True if the data is authoritative: sets AA.
     pub authoritative: bool,

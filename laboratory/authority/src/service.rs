@@ -6,6 +6,8 @@ use crate::faults::Faults;
 use crate::limits;
 use crate::reply::{self, Answer, Body};
 use crate::zone::Zone;
+use std::fmt;
+use std::sync::Arc;
 use wire::{Class, Message};
 
 /// Source of the answers.
@@ -14,7 +16,16 @@ pub enum Content {
     /// A zone that computes its answers.
     Computed(Zone),
     /// A zone from a master file.
-    File(std::sync::Arc<crate::Records>),
+    File(Arc<crate::Records>),
+    /// Replies that the server's owner makes, such as those of signed zones.
+    Made(Arc<dyn Source>),
+}
+
+/// Replies for a server whose owner knows a zone that this crate does not. The server writes header, question and OPT record around them.
+pub trait Source: fmt::Debug + Send + Sync {
+    /// Writes the records of the reply to a question into `message`, from `start` on, to its end at most. `None`: they do not fit, and the
+    /// reply is truncated.
+    fn body(&self, asked: &Message<'_>, start: usize, message: &mut [u8]) -> Option<Body>;
 }
 
 impl From<Zone> for Content {
@@ -25,7 +36,13 @@ impl From<Zone> for Content {
 
 impl From<crate::Records> for Content {
     fn from(records: crate::Records) -> Content {
-        Content::File(std::sync::Arc::new(records))
+        Content::File(Arc::new(records))
+    }
+}
+
+impl From<Arc<dyn Source>> for Content {
+    fn from(source: Arc<dyn Source>) -> Content {
+        Content::Made(source)
     }
 }
 
@@ -82,6 +99,7 @@ impl Service {
         match &self.content {
             Content::Computed(zone) => zone.body(asked, message),
             Content::File(records) => records.body(asked, message),
+            Content::Made(source) => source.body(asked, reply::start(asked), message),
         }
     }
 }
@@ -122,5 +140,28 @@ mod tests {
             assert_eq!(kind, (Kind::Address4, Some(Type::A)));
             assert_eq!(reply[6..8], [0, 1]);
         }
+    }
+
+    /// A source that answers every question with one octet that is no record.
+    #[derive(Debug)]
+    struct Octet;
+
+    impl Source for Octet {
+        fn body(&self, _: &Message<'_>, start: usize, message: &mut [u8]) -> Option<Body> {
+            *message.get_mut(start)? = 0xaa;
+            Some(Body { authoritative: true, ..Body::empty(Kind::Records, Rcode::NOERROR, start + 1) })
+        }
+    }
+
+    #[test]
+    fn an_owner_s_records_stand_between_the_question_and_the_opt_record() {
+        let content = Content::from(Arc::new(Octet) as Arc<dyn Source>);
+        let service =
+            Service { content, faults: Faults::default(), counters: ServerCounters::new(1, Vec::new()) };
+        let mut out = [0; 512];
+        let length = service.answer(&query(true), 512, &mut out, |kind, _| assert_eq!(kind, Kind::Records));
+        let question = query(false).len();
+        assert_eq!(out[question..question + 4], [0xaa, 0, 0, 41]);
+        assert_eq!(length, question + 1 + wire::OPT_LEN);
     }
 }

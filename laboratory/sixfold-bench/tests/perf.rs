@@ -64,3 +64,38 @@ fn each_step_costs_the_instructions_of_its_budget() {
     assert!(run.status.success(), "{said}{}", String::from_utf8_lossy(&run.stderr));
     assert!(said.matches("ratio").count() >= 8, "{said}");
 }
+
+#[test]
+fn a_quick_run_attacks_sixfold_while_others_ask() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return kit::skip("the device and the tester need two processors");
+    }
+    if !crate::fixtures::has_sixfold() {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("sixfold-perf-attacks-{}.json", std::process::id()));
+    let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
+        .args(["perf", "--quick", "--only", "validation-attacks,sixfold", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    // The program itself fails if Sixfold answers a name with a wrong signature.
+    assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
+    let all: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    if text.contains("CAP_SYS_ADMIN") {
+        return kit::skip("clients of many networks need a network namespace");
+    }
+    for attack in ["small-keytrap", "hammer"] {
+        let phases = all["sections"]["validation-attacks"]["data"]["sixfold"][attack][0].as_array().unwrap();
+        // Without the attack, and at two rates.
+        assert_eq!(phases.len(), 3, "{phases:?}");
+        for (place, phase) in phases.iter().enumerate() {
+            for kind in ["cached", "new_unsigned", "new_signed"] {
+                assert!(phase[kind]["right"].as_u64().unwrap() > 0, "{attack}, {kind}: {phase}");
+            }
+            assert_eq!(phase["attack"]["sent"].as_u64().unwrap() > 0, place > 0, "{phase}");
+        }
+    }
+}

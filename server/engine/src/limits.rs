@@ -93,7 +93,8 @@ pub const JOSTLE_COMPARED: usize = 16;
 /// ([`PARKED_OCTETS`]). With 100 microseconds for each, they are 0.4 s of the work of one thread.
 pub const VALIDATIONS: usize = 4096;
 
-/// Searches of zones under way. Each takes 0.5 KiB. With 100 ms for each, 5,120 zones a second are found.
+/// Searches of zones under way. Each takes 0.5 KiB. With 100 ms for each, 5,120 zones a second are found, half of them at most for one
+/// customer.
 pub const SEARCHES: usize = 512;
 
 /// Searches that refresh what is known of zones, under way at a time. With 100 ms for each, 320 zones a second: those that expire in an hour
@@ -110,8 +111,11 @@ pub const ZONE_SECS: u32 = 86_400;
 /// Verifications that are outside at a time: enough to keep eight threads busy while results are on their way.
 pub const JOBS: usize = 32;
 
-/// Flows among which client networks are spread, so that verifications are taken fairly.
-pub const FLOWS: usize = 256;
+/// Places among which customers are spread, so that verifications are taken fairly.
+pub const CUSTOMERS: usize = 256;
+
+/// Flows among which the networks of a customer are spread. With 40 octets for a flow, those of all customers take 160 KiB.
+pub const NETWORKS: usize = 16;
 
 /// Pending queries of a question in flight among which the payer of its validation is searched.
 pub const PAYERS_COMPARED: usize = 16;

@@ -6,9 +6,10 @@
 //!
 //! Read in this order: [`verdict`] has the questions, [`faults`] the table, [`world`] the replies with the fault in them. [`zone`] has the
 //! chains of names and hashes, [`keys`] and `rsa` the signatures, [`text`] writes zones as files for other servers. A [`Forest`] has many
-//! worlds under one root.
+//! worlds under one root. [`attacks`] has zones that cost much to validate.
 #![forbid(unsafe_code)]
 
+pub mod attacks;
 pub mod faults;
 pub mod keys;
 pub mod name;

@@ -5,6 +5,7 @@ extern crate dnssec as sixfold_dnssec;
 
 #[path = "../../../server/dnssec/tests/arithmetic.rs"]
 mod arithmetic;
+mod attacks;
 mod resolver;
 mod second_opinion;
 mod verdicts;

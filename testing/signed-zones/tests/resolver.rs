@@ -7,6 +7,7 @@ use dnssec::{
     Insecure, Known, MessageBudget, NegativeAnchor, Next, Question, SignatureJob, Status, Timestamp,
     Validation, Verdict, ZoneKeys, Zones, entry_by_anchors, entry_by_ds,
 };
+use signed_zones::attacks::Attacked;
 use signed_zones::{Owed, Record, Reply, Verdict as Owes, World, rtype};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
@@ -73,8 +74,8 @@ pub struct Verified(RefCell<HashMap<Vec<u8>, bool>>);
 
 impl Verified {
     fn is_valid(&self, job: &SignatureJob<'_>) -> bool {
-        let mut data = vec![0; 0x2000];
-        let length = job.write_signed_data(&mut data).expect("8 KiB are enough for these zones");
+        let mut data = vec![0; 0x1_0000];
+        let length = job.write_signed_data(&mut data).expect("64 KiB are enough for these zones");
         data.truncate(length);
         let key = [&[job.algorithm.0], job.key, job.signature, &data].concat();
         let known = self.0.borrow().get(&key).copied();
@@ -111,9 +112,47 @@ impl Order {
     }
 }
 
+/// Zones with their replies.
+pub trait Replies {
+    /// Reply of a resolver that does not validate.
+    fn reply(&self, name: &[u8], rtype: u16) -> Reply;
+    /// Time of the zones, in seconds since 1970.
+    fn now(&self) -> u32;
+    /// Their trust anchors.
+    fn anchors(&self) -> &[signed_zones::Anchor];
+}
+
+impl Replies for World {
+    fn reply(&self, name: &[u8], rtype: u16) -> Reply {
+        World::reply(self, name, rtype)
+    }
+
+    fn now(&self) -> u32 {
+        World::now(self)
+    }
+
+    fn anchors(&self) -> &[signed_zones::Anchor] {
+        World::anchors(self)
+    }
+}
+
+impl Replies for Attacked {
+    fn reply(&self, name: &[u8], rtype: u16) -> Reply {
+        Attacked::reply(self, name, rtype)
+    }
+
+    fn now(&self) -> u32 {
+        Attacked::now(self)
+    }
+
+    fn anchors(&self) -> &[signed_zones::Anchor] {
+        Attacked::anchors(self)
+    }
+}
+
 /// Resolver, with the zones that it has learned about.
 pub struct Resolver<'w> {
-    world: &'w World,
+    world: &'w dyn Replies,
     order: Order,
     verified: &'w Verified,
     zones: Table,
@@ -122,7 +161,7 @@ pub struct Resolver<'w> {
 
 impl<'w> Resolver<'w> {
     /// Resolver that gets records in an order.
-    pub fn new(world: &'w World, verified: &'w Verified, order: Order) -> Resolver<'w> {
+    pub fn new(world: &'w dyn Replies, verified: &'w Verified, order: Order) -> Resolver<'w> {
         Resolver { world, order, verified, zones: Table::default(), work: Work::default() }
     }
 
@@ -295,7 +334,7 @@ impl<'w> Resolver<'w> {
 }
 
 /// Anchors of a world, in the form of the validator.
-fn anchors(world: &World) -> (Vec<Anchor<'_>>, Vec<NegativeAnchor<'_>>) {
+fn anchors(world: &dyn Replies) -> (Vec<Anchor<'_>>, Vec<NegativeAnchor<'_>>) {
     let (mut positive, mut negative) = (vec![], vec![]);
     for anchor in world.anchors() {
         match anchor {

@@ -2,7 +2,7 @@
 
 use super::config_lines::merge_options;
 use super::program::release;
-use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput};
+use super::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, RECEIVE_BUFFER, Template, TemplateInput, TrustAnchor};
 use measure::order::Transport;
 
 pub(super) const TEMPLATE: Template = Template {
@@ -44,7 +44,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         "allow-query-cache { any; };".to_owned(),
         "forward only;".to_owned(),
         format!("forwarders {{ {} port {}; }};", upstream.ip(), upstream.port()),
-        "dnssec-validation no;".to_owned(),
+        format!("dnssec-validation {};", if settings.trust_anchor.is_some() { "yes" } else { "no" }),
         "empty-zones-enable no;".to_owned(),
         "querylog no;".to_owned(),
         format!("dns64 {prefix}/{length} {{ clients {{ any; }}; }};"),
@@ -56,9 +56,13 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         }
     }
     let lines = merge_options(ours, &settings.options);
+    let anchors = settings.trust_anchor.as_ref().map_or_else(String::new, |anchor| {
+        let TrustAnchor { zone, key_tag, algorithm, digest } = anchor;
+        format!("trust-anchors {{\n  \"{zone}\" static-ds {key_tag} {algorithm} 2 \"{digest}\";\n}};\n")
+    });
     // The log keeps warnings and errors: they explain a failed start.
     let text = format!(
-        "{tls}options {{\n  {}\n}};\ncontrols {{ }};\n\
+        "{tls}{anchors}options {{\n  {}\n}};\ncontrols {{ }};\n\
          logging {{\n  channel errors {{ stderr; severity warning; }};\n  category default {{ errors; }};\n\
          \x20 category lame-servers {{ null; }};\n  category unmatched {{ null; }};\n}};\n",
         lines.join("\n  ")

@@ -44,6 +44,9 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
         settings.upstream.ip(),
         settings.upstream.port(),
     );
+    if let Some(anchor) = &settings.trust_anchor {
+        text.push_str(&format!("trust_anchors.add('{anchor}')\n"));
+    }
     for option in &settings.options {
         text.push_str(option);
         text.push('\n');

@@ -1,6 +1,6 @@
 //! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task:
-//! DNS64 with one prefix; everything is forwarded to the authority; no validation, no log of queries, room for many
-//! outstanding queries; the same receive buffer ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control
+//! DNS64 with one prefix; everything is forwarded to the authority; no validation, except with [`Settings::trust_anchor`], which CoreDNS and
+//! dnsproxy, who do not validate, leave out; no log of queries, room for many outstanding queries; the same receive buffer ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control
 //! sockets, as the user who starts them. With [`Settings::as_shipped`] buffers and limits are each server's own.
 //!
 //! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
@@ -23,7 +23,7 @@ mod unbound;
 pub use placeholder::{PLACEHOLDERS, PlaceholderError};
 pub use program::ProgramError;
 pub use recipe::Recipe;
-pub use settings::Settings;
+pub use settings::{Settings, TrustAnchor};
 
 use measure::order::Transport;
 use std::collections::BTreeMap;
@@ -384,6 +384,29 @@ mod tests {
             folder: Path::new("/d"),
         };
         assert!(!(bind::TEMPLATE.plan)(&old).files["named.conf"].contains("udp-receive-buffer"));
+    }
+
+    #[test]
+    fn a_server_that_validates_has_the_trust_anchor_in_its_own_words_and_others_have_none() {
+        let anchor =
+            TrustAnchor { zone: "test.".into(), key_tag: 4711, algorithm: 13, digest: "AB".repeat(32) };
+        for template in TEMPLATES {
+            let said = |trust_anchor: Option<TrustAnchor>| {
+                let settings = Settings { trust_anchor, ..Settings::example() };
+                let folder = Path::new("/tmp/folder");
+                let input =
+                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
+                let files = (template.plan)(&input).files;
+                files.into_values().collect::<Vec<_>>().join("\n")
+            };
+            let validates = !matches!(template.name, "coredns" | "dnsproxy");
+            let (with, without) = (said(Some(anchor.clone())), said(None));
+            for part in ["4711", &anchor.digest] {
+                assert_eq!(with.contains(part), validates, "{}: {with}", template.name);
+                assert!(!without.contains(part), "{}: {without}", template.name);
+            }
+            assert_eq!(with != without, validates, "{}", template.name);
+        }
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! PowerDNS Recursor.
 
 use super::program::release;
-use super::{LaunchPlan, Template, TemplateInput};
+use super::{LaunchPlan, Template, TemplateInput, TrustAnchor};
+use std::collections::BTreeMap;
+
+/// File of its trust anchors, in Lua.
+const ANCHORS_FILE: &str = "anchors.lua";
 
 pub(super) const TEMPLATE: Template = Template {
     name: "powerdns",
@@ -22,13 +26,14 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     let mut text = format!(
         "config-dir={folder}\nsocket-dir={folder}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nchroot=\n\
          local-address={}\nlocal-port={}\nallow-from=0.0.0.0/0,::/0\n\
-         forward-zones-recurse=.={}\ndont-query=\ndns64-prefix={prefix}/{length}\ndnssec=off\n\
+         forward-zones-recurse=.={}\ndont-query=\ndns64-prefix={prefix}/{length}\ndnssec={}\n\
          threads={}\n{}\
          serve-rfc1918=no\nexport-etc-hosts=no\nwebserver=no\nsecurity-poll-suffix=\n\
          quiet=yes\nloglevel=3\ndisable-syslog=yes\nstatistics-interval=0\n",
         settings.listen.ip(),
         settings.listen.port(),
         settings.upstream,
+        if settings.trust_anchor.is_some() { "validate" } else { "off" },
         settings.workers,
         if settings.as_shipped {
             ""
@@ -36,6 +41,12 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
             "reuseport=yes\npdns-distributes-queries=no\nmax-mthreads=8192\n"
         },
     );
+    let mut files = BTreeMap::new();
+    if let Some(TrustAnchor { zone, key_tag, algorithm, digest }) = &settings.trust_anchor {
+        text.push_str(&format!("lua-config-file={folder}/{ANCHORS_FILE}\n"));
+        let lua = format!("clearTA()\naddTA('{zone}', '{key_tag} {algorithm} 2 {digest}')\n");
+        files.insert(ANCHORS_FILE.to_owned(), lua);
+    }
     // If a key is given twice, the last one counts, so the user's options replace the template's.
     for option in &settings.options {
         text.push_str(option);
@@ -45,7 +56,8 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     if reads_yaml_by_default(input.version) {
         command.push("--enable-old-settings".to_owned());
     }
-    LaunchPlan { command, files: [("recursor.conf".to_owned(), text)].into(), ..LaunchPlan::default() }
+    files.insert("recursor.conf".to_owned(), text);
+    LaunchPlan { command, files, ..LaunchPlan::default() }
 }
 
 /// Returns true if this version reads YAML by default: since 5.2.

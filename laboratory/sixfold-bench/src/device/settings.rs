@@ -2,6 +2,7 @@
 
 use measure::order::Transport;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// Settings that the configuration of a device is made from.
@@ -26,6 +27,30 @@ pub struct Settings {
     pub transport: Transport,
     /// True if a template leaves the server's own defaults for buffers and limits.
     pub as_shipped: bool,
+    /// Trust anchor of a device that validates; `None`: it does not validate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trust_anchor: Option<TrustAnchor>,
+}
+
+/// Trust anchor: a DS record (RFC 4034 section 5), whose zone is signed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TrustAnchor {
+    /// Name of the zone, with the final dot.
+    pub zone: String,
+    /// Key tag.
+    pub key_tag: u16,
+    /// Algorithm of the key.
+    pub algorithm: u8,
+    /// SHA-256 digest of the key (digest type 2), in hexadecimal digits.
+    pub digest: String,
+}
+
+/// The record in presentation format.
+impl fmt::Display for TrustAnchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TrustAnchor { zone, key_tag, algorithm, digest } = self;
+        write!(f, "{zone} IN DS {key_tag} {algorithm} 2 {digest}")
+    }
 }
 
 impl Settings {
@@ -41,6 +66,7 @@ impl Settings {
             options: Vec::new(),
             transport: Transport::Udp,
             as_shipped: false,
+            trust_anchor: None,
         }
     }
 

@@ -8,6 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 /// Address of the plain listener beside an encrypted one: no device listens there otherwise.
 const PLAIN_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
+/// File of its trust anchors.
+const ANCHORS_FILE: &str = "anchors";
+
 pub(super) const TEMPLATE: Template = Template {
     name: "sixfold",
     program: "sixfold",
@@ -33,6 +36,12 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     ];
     if !settings.as_shipped {
         defaults.push(("limits.pending-per-client", "65536".to_owned()));
+    }
+    let mut files = BTreeMap::new();
+    if let Some(anchor) = &settings.trust_anchor {
+        defaults.push(("dns64.dnssec", "\"validate\"".to_owned()));
+        defaults.push(("dnssec.trust-anchors", format!("\"{folder}/{ANCHORS_FILE}\"")));
+        files.insert(ANCHORS_FILE.to_owned(), format!("{anchor}\n"));
     }
     let mut values: BTreeMap<String, String> =
         defaults.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
@@ -61,6 +70,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
     }
     // Dotted keys need no table headers: TOML allows them in any order, each once.
     let text: String = values.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    files.insert("sixfold.toml".to_owned(), text);
     LaunchPlan {
         command: vec![
             input.program.to_owned(),
@@ -68,7 +78,7 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
             "--config".to_owned(),
             format!("{folder}/sixfold.toml"),
         ],
-        files: [("sixfold.toml".to_owned(), text)].into(),
+        files,
         ..LaunchPlan::default()
     }
 }

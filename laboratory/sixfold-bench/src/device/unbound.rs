@@ -25,12 +25,13 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
          \x20 do-daemonize: no\n  username: \"\"\n  chroot: \"\"\n  directory: \"{folder}\"\n  pidfile: \"\"\n\
          \x20 use-syslog: no\n  logfile: \"\"\n  verbosity: 0\n  log-queries: no\n\
          \x20 num-threads: {}\n  so-reuseport: yes\n\
-         \x20 module-config: \"dns64 iterator\"\n  dns64-prefix: {prefix}/{length}\n\
+         \x20 module-config: \"dns64 {}iterator\"\n  dns64-prefix: {prefix}/{length}\n\
          \x20 do-not-query-localhost: no\n  local-zone: \"test.\" nodefault\n  local-zone: \"{}.\" nodefault\n\
          {}",
         listen.ip(),
         listen.port(),
         settings.workers,
+        if settings.trust_anchor.is_some() { "validator " } else { "" },
         settings.zone,
         if settings.as_shipped {
             String::new()
@@ -38,6 +39,9 @@ fn plan(input: &TemplateInput) -> LaunchPlan {
             format!("  outgoing-range: 8192\n  num-queries-per-thread: 4096\n  so-rcvbuf: {RECEIVE_BUFFER}\n")
         },
     );
+    if let Some(anchor) = &settings.trust_anchor {
+        text.push_str(&format!("  trust-anchor: \"{anchor}\"\n"));
+    }
     let encrypted = match settings.transport {
         Transport::Tls => Some("tls-port"),
         Transport::Https => Some("https-port"),

@@ -103,6 +103,7 @@ impl Device {
                 settings.workers = setup.workers;
                 settings.as_shipped = setup.as_shipped;
                 settings.options.clone_from(&setup.options);
+                settings.trust_anchor.clone_from(&setup.trust_anchor);
                 Ok(template.plan(&settings, folder))
             }
             (None, Kind::Echo) => own(&["echo".to_owned(), address.to_string()]),

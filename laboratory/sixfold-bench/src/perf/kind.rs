@@ -1,5 +1,6 @@
 //! The kinds of devices under test, and the settings in which the experiments differ.
 
+use crate::device::TrustAnchor;
 use crate::perf::quota::Quota;
 use crate::perf::tester::Answers;
 
@@ -77,10 +78,19 @@ pub struct Setup {
     pub as_shipped: bool,
     /// Further lines of its configuration.
     pub options: Vec<String>,
+    /// Trust anchor of a server that validates.
+    pub trust_anchor: Option<TrustAnchor>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { workers: 1, cores: "0", quota: None, as_shipped: false, options: Vec::new() }
+        Setup {
+            workers: 1,
+            cores: "0",
+            quota: None,
+            as_shipped: false,
+            options: Vec::new(),
+            trust_anchor: None,
+        }
     }
 }

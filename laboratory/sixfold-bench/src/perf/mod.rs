@@ -3,6 +3,7 @@
 //!
 //! Each experiment is a file with a `measure` function. First file to read: `cost.rs`, then `tester.rs`.
 
+mod attacks;
 mod authorities;
 mod budget;
 mod cached;
@@ -123,7 +124,9 @@ pub fn run(options: &Options) -> Result<(), String> {
 
 /// Returns true if a selected experiment needs addresses of many networks.
 fn wants_networks(options: &Options) -> bool {
-    options.runs(Experiment::Overload) || options.names_experiment(Experiment::Memory)
+    options.runs(Experiment::Overload)
+        || options.names_experiment(Experiment::Memory)
+        || options.names_experiment(Experiment::ValidationAttacks)
 }
 
 /// Finds the selected devices. Adds the reasons why others are missing to `left_out`.
@@ -243,6 +246,11 @@ fn measure_devices(
     if runs(Experiment::Overload) {
         let section = overload::measure(&mut tester, devices, timing, has_networks);
         print(section.map_err(|error| format!("overload: {error}"))?);
+    }
+    // Only by its name: twelve attacks and their pauses take longer than all other experiments together.
+    if options.names_experiment(Experiment::ValidationAttacks) {
+        let section = attacks::measure(devices, timing, has_networks, options.quick);
+        print(section.map_err(|error| format!("validation-attacks: {error}"))?);
     }
     // Last, because its addresses would slow the other servers down.
     if let Some(device) = devices.iter().find(|device| device.kind == Kind::Sixfold)

@@ -18,6 +18,7 @@ pub enum Experiment {
     Engine,
     Authority,
     Generator,
+    ValidationAttacks,
 }
 
 /// A part of the benchmark that can be selected.

@@ -21,7 +21,7 @@ use crate::client::quota::{ClientQuotas, QuotaKey};
 use crate::client::rate_limit::RateLimiter;
 use crate::client::refused::RefusedClients;
 use crate::counters::Counters;
-use crate::interface::Client;
+use crate::interface::{Client, ClientNetwork};
 use crate::message::question::{CurrentQuestion, Question};
 use crate::reasons::{CacheHit, Limit};
 use wire::header::{self, Flags};
@@ -92,6 +92,11 @@ impl Clients {
         let ClientLimits { queries_per_second, responses_per_second, client_prefix, .. } = limits;
         self.rate_limiter.configure(queries_per_second, responses_per_second, client_prefix);
         self.limits = limits;
+    }
+
+    /// Customer of a client network.
+    pub fn customer(&self, network: ClientNetwork) -> ClientNetwork {
+        network.customer(self.limits.client_prefix)
     }
 
     /// Looks for room for one more query of a client.

@@ -18,7 +18,7 @@ use crate::base::slab::{Index, NONE};
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::engine::Resolver;
-use crate::interface::{Outbox, SignedData, VerificationId};
+use crate::interface::{ClientNetwork, Outbox, SignedData, VerificationId};
 use crate::limits::PAYERS_COMPARED;
 use crate::message::cname_chain::Chain;
 use crate::message::question::{QUESTION, QueryFlags};
@@ -28,7 +28,7 @@ use crate::upstream::Upstream;
 use crate::upstream::in_flight::OutboundQuery;
 use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::budgets::Payer;
-use crate::validator::jobs::{WaitingJob, price_us};
+use crate::validator::jobs::{Share, WaitingJob, price_us};
 use crate::validator::reply::{write_insecure, write_refusal, write_secure, write_upstream_failure};
 use crate::validator::tasks::{Purpose, Waits};
 use crate::validator::zones::Knowledge;
@@ -111,7 +111,7 @@ impl Resolver {
             false => (task.price_us, Counter::SignatureWrong),
         };
         cx.counters.count(outcome);
-        validator.jobs.come_back(task.flow, extra_us);
+        validator.jobs.come_back(task.share, extra_us);
         if task.serial == serial && task.waits == Waits::Verification {
             task.waits = Waits::Turn;
             if is_valid {
@@ -202,11 +202,14 @@ impl Resolver {
     /// verified again.
     fn verify(&mut self, task: Index, payer: Payer, cx: &mut Context<'_, impl Outbox>) {
         let unix = self.moment(cx).unix;
-        let network = match payer {
-            Payer::Query(query) => self.clients.pending_queries[query].client.network().bits(),
-            Payer::Task(_) => 0,
+        let share = match payer {
+            Payer::Query(query) => {
+                let network = self.clients.pending_queries[query].client.network();
+                let hash = |network: ClientNetwork| self.key.hash_number(network.bits());
+                Share { customer: hash(self.clients.customer(network)), network: hash(network) }
+            }
+            Payer::Task(_) => Share::default(),
         };
-        let flow = self.key.hash_number(network);
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
         let digest = validator.remembered.digest(validator.job());
         if validator.remembered.has(digest) {
@@ -219,12 +222,12 @@ impl Resolver {
         let price_us = price_us(signed.algorithm, signed.signature);
         let octets = upstream.parked.park(validator.job());
         let state = &mut validator.tasks[task];
-        (state.waits, state.flow, state.price_us) = (Waits::Verification, flow, price_us);
+        (state.waits, state.share, state.price_us) = (Waits::Verification, share, price_us);
         state.digest = digest;
         if octets == NOT_PARKED {
             return self.end_unverified(task, cx);
         }
-        validator.jobs.wait(flow, WaitingJob { task, octets, price_us });
+        validator.jobs.wait(share, WaitingJob { task, octets, price_us });
         self.send_waiting(cx);
     }
 

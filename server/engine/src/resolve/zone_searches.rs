@@ -13,7 +13,7 @@ use crate::base::slab::{Index, NONE};
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::engine::Resolver;
-use crate::interface::Outbox;
+use crate::interface::{ClientNetwork, Outbox};
 use crate::limits::{REFRESHES, SEARCHES_IN_A_ROW};
 use crate::message::question::{QueryFlags, Question as Asked};
 use crate::trace::{Subject, TraceEvent, ZoneState};
@@ -41,7 +41,7 @@ impl Resolver {
                 continue;
             }
             let has_anchors = validator.anchored_zone(&name, now).is_some_and(|zone| zone == name);
-            let Some(search) = validator.searches.begin(&name, has_anchors) else { continue };
+            let Some(search) = validator.searches.begin(&name, has_anchors, None) else { continue };
             validator.searches[search].is_refresh = true;
             self.ask_for_zone(search, Type::DS, !has_anchors, cx);
             self.ask_for_zone(search, Type::DNSKEY, has_keys, cx);
@@ -76,6 +76,12 @@ impl Resolver {
         validator.budgets.richest(queries.into_iter()).map(Payer::Query).or(without_client)
     }
 
+    /// Customer of the client that pays.
+    fn customer_of(&self, payer: Payer) -> Option<ClientNetwork> {
+        let Payer::Query(query) = payer else { return None };
+        Some(self.clients.customer(self.clients.pending_queries[query].client.network()))
+    }
+
     /// Has a validation wait for the search of a zone, which is under way or begins now.
     ///
     /// # Errors
@@ -93,6 +99,7 @@ impl Resolver {
             Question::Anchor(name) => (name, true),
             Question::Delegation(name) => (name, false),
         };
+        let customer = self.customer_of(payer);
         let Resolver { validator: Some(validator), .. } = self else { return Err(Bogus::TooMuchWork) };
         let own = match validator.tasks[task].purpose {
             Purpose::Delegation(search) | Purpose::Keys(search) => Some(search),
@@ -108,7 +115,8 @@ impl Resolver {
                     return Err(Bogus::TooMuchWork);
                 }
                 let asks_keys = has_anchors || is_signer && validator.budgets.of(payer).ask();
-                let search = validator.searches.begin(name, has_anchors).ok_or(Bogus::TooMuchWork)?;
+                let search =
+                    validator.searches.begin(name, has_anchors, customer).ok_or(Bogus::TooMuchWork)?;
                 self.ask_for_zone(search, Type::DS, !has_anchors, cx);
                 self.ask_for_zone(search, Type::DNSKEY, asks_keys, cx);
                 search

@@ -6,6 +6,7 @@
 //! ```
 
 use crate::base::slab::{Index, NONE, Record, Slab};
+use crate::interface::ClientNetwork;
 use dnssec::{Bogus, LowerName};
 use wire::Type;
 
@@ -33,6 +34,8 @@ pub(crate) struct Search {
     pub has_anchors: bool,
     /// True if what is known of the zone soon expires, so that nobody waits for the end of this search.
     pub is_refresh: bool,
+    /// Customer whose query has begun the search; none of a query that nobody waits for.
+    customer: Option<ClientNetwork>,
     /// DS records.
     pub ds: Part,
     /// Keys.
@@ -57,6 +60,7 @@ impl Default for Search {
             name: LowerName::ROOT,
             has_anchors: false,
             is_refresh: false,
+            customer: None,
             ds: Part::NotAsked,
             keys: Part::NotAsked,
             ds_rdata: Vec::new(),
@@ -110,6 +114,7 @@ impl Search {
 /// All searches under way.
 pub(crate) struct Searches {
     slab: Slab<Search>,
+    capacity: usize,
     /// Those in use.
     in_use: Vec<Index>,
 }
@@ -117,7 +122,7 @@ pub(crate) struct Searches {
 impl Searches {
     /// Room for `capacity` searches.
     pub fn new(capacity: usize) -> Searches {
-        Searches { slab: Slab::new(capacity), in_use: Vec::new() }
+        Searches { slab: Slab::new(capacity), capacity, in_use: Vec::new() }
     }
 
     /// Number of searches.
@@ -143,12 +148,19 @@ impl Searches {
     }
 
     /// Begins the search of a name. None: there is no room.
-    pub fn begin(&mut self, of: &LowerName, anchored: bool) -> Option<Index> {
+    ///
+    /// Of the room a customer may use as much as it leaves free (dynamic thresholds; Choudhury and Hahne, 1998): one that asks for names
+    /// below ever new zones whose servers are silent gets half, two such customers a third each, and all others find room.
+    pub fn begin(&mut self, of: &LowerName, anchored: bool, by: Option<ClientNetwork>) -> Option<Index> {
+        if by.is_some() && self.of_customer(by) >= self.capacity - self.in_use.len() {
+            return None;
+        }
         let index = self.slab.take()?;
         let Search {
             name,
             has_anchors,
             is_refresh,
+            customer,
             ds,
             keys,
             ds_rdata,
@@ -158,13 +170,17 @@ impl Searches {
             task,
             waiting,
         } = &mut self.slab[index];
-        (*name, *has_anchors, *is_refresh) = (*of, anchored, false);
+        (*name, *has_anchors, *is_refresh, *customer) = (*of, anchored, false, by);
         (*ds, *keys) = (if anchored { Part::Used } else { Part::NotAsked }, Part::NotAsked);
         ds_rdata.clear();
         trial.clear();
         (*ds_secs, *refused, *task, *waiting) = (u32::MAX, None, NONE, NONE);
         self.in_use.push(index);
         Some(index)
+    }
+
+    fn of_customer(&self, customer: Option<ClientNetwork>) -> usize {
+        self.in_use.iter().filter(|&&index| self.slab[index].customer == customer).count()
     }
 
     /// Number of refreshes.
@@ -201,9 +217,9 @@ mod tests {
         let mut searches = Searches::new(2);
         let name = |octets| LowerName::from_wire(octets).unwrap();
         let (a, b) = (name(b"\x01a\0"), name(b"\x01b\0"));
-        let first = searches.begin(&a, false).unwrap();
-        let second = searches.begin(&b, true).unwrap();
-        assert_eq!(searches.begin(&name(b"\x01c\0"), false), None);
+        let first = searches.begin(&a, false, None).unwrap();
+        let second = searches.begin(&b, true, None).unwrap();
+        assert_eq!(searches.begin(&name(b"\x01c\0"), false, None), None);
         searches[first].ds = Part::Asked(7);
         *searches[second].part(Type::DNSKEY) = Part::Asked(8);
         assert_eq!((searches.find(&a), searches.find(&b)), (Some(first), Some(second)));
@@ -211,8 +227,27 @@ mod tests {
         assert_eq!(searches.find_asked(8), Some((second, Type::DNSKEY)));
         searches.end(first);
         assert_eq!((searches.find(&a), searches.find_asked(7)), (None, None));
-        let third = searches.begin(&a, false).unwrap();
+        let third = searches.begin(&a, false, None).unwrap();
         assert_eq!((searches[third].ds, searches[third].keys), (Part::NotAsked, Part::NotAsked));
+    }
+
+    #[test]
+    fn a_customer_whose_searches_never_end_leaves_room_for_others() {
+        let mut searches = Searches::new(12);
+        let customer = |last: u16| Some(ClientNetwork::of([0x2001, 0xdb8, last, 0, 0, 0, 0, 1].into(), 0));
+        let begun = |searches: &mut Searches, of: u16, count: u8| {
+            let names = (0..count).map(|number| LowerName::from_wire(&[1, number, 0]).unwrap());
+            names.filter(|name| searches.begin(name, false, customer(of)).is_some()).count()
+        };
+        // One customer gets half; with a second one, each may use as much as is free.
+        assert_eq!(begun(&mut searches, 1, 100), 6);
+        assert_eq!(begun(&mut searches, 2, 100), 3);
+        assert_eq!(begun(&mut searches, 3, 1), 1);
+        // A search without a customer, as a refresh is, takes what is left.
+        assert!(searches.begin(&LowerName::ROOT, true, None).is_some());
+        let first = searches.find(&LowerName::from_wire(&[1, 0, 0]).unwrap()).unwrap();
+        searches.end(first);
+        assert_eq!(begun(&mut searches, 4, 1), 1);
     }
 
     #[test]

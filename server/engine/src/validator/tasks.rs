@@ -1,6 +1,7 @@
 //! Validations under way: of a reply that clients wait for, or of one about the keys of a zone.
 
 use crate::base::slab::{Index, NONE, Record};
+use crate::validator::jobs::Share;
 use crate::validator::remembered::Digest;
 use dnssec::{MessageBudget, Validation};
 
@@ -44,8 +45,8 @@ pub(crate) struct Task {
     pub next: Index,
     /// The search of a zone that it has waited for was too much work, for all who waited.
     pub is_exhausted: bool,
-    /// Flow of its verification.
-    pub flow: u64,
+    /// Whose share of the threads its verification takes.
+    pub share: Share,
     /// Price of its verification, in microseconds.
     pub price_us: u32,
     /// Digest of its verification.
@@ -64,7 +65,7 @@ impl Default for Task {
             waits: Waits::Turn,
             next: NONE,
             is_exhausted: false,
-            flow: 0,
+            share: Share::default(),
             price_us: 0,
             digest: Digest::default(),
             serial: 0,
@@ -96,7 +97,7 @@ impl Task {
             is_exhausted,
             serial,
             // Set before they are read.
-            flow: _,
+            share: _,
             price_us: _,
             digest: _,
         } = self;
