@@ -18,6 +18,7 @@ pub enum Experiment {
     Engine,
     Authority,
     Generator,
+    Validation,
 }
 
 /// A part of the benchmark that can be selected.
