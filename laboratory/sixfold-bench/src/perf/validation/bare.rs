@@ -50,7 +50,8 @@ impl Bare {
     }
 }
 
-/// Verifies on a thread for as long as the window, while the caller does `meanwhile`. Returns the CPU time of a verification in microseconds.
+/// Verifies on a thread for as long as the window, while the caller does `meanwhile`. Returns the CPU time of a verification in
+/// microseconds.
 fn run(key: &Key, samples: &[Sample], window: Duration, meanwhile: impl FnOnce(Instant)) -> io::Result<f64> {
     let until = Instant::now() + window;
     let verify = || {

@@ -1,6 +1,6 @@
 //! Experiment 10: what validation costs. All names are new, no name has an AAAA record, and the keys of the zones are known after the first
-//! name: a resolution takes two upstream questions, and two verifications if the zone is signed, of the NSEC record that proves that there is
-//! no AAAA record, and of the A record.
+//! name: a resolution takes two upstream questions, and two verifications if the zone is signed, of the NSEC record that proves that there
+//! is no AAAA record, and of the A record.
 //!
 //! Sixfold is compared with itself: what it takes without validation, and two bare verifications by the same library in the same round.
 //! Other validators have the same authority, trust anchor and load. Further parts are the first name of a zone ([`first_names`]) and memory
@@ -67,7 +67,8 @@ impl Measured {
     }
 }
 
-/// Measures the devices in turn, in rounds, in zones of each algorithm and in one that is not signed. Each device is restarted for each round.
+/// Measures the devices in turn, in rounds, in zones of each algorithm and in one that is not signed. Each device is restarted for each
+/// round.
 ///
 /// # Errors
 ///

@@ -102,8 +102,8 @@ impl Replies {
         Ok(())
     }
 
-    /// Adds the DS record of a zone, or the proof that there is none. `key`: that of a zone that is signed. `parent`: name and key of the zone
-    /// above.
+    /// Adds the DS record of a zone, or the proof that there is none. `key`: that of a zone that is signed. `parent`: name and key of the
+    /// zone above.
     ///
     /// # Errors
     ///

@@ -52,8 +52,8 @@ impl fmt::Debug for Zones {
 }
 
 impl Zones {
-    /// Makes the zones. `algorithm`: that of the zone with the many names; `None`: it is not signed. `count`: the number of these names that
-    /// are signed. `zones`: the number of small zones.
+    /// Makes the zones. `algorithm`: that of the zone with the many names; `None`: it is not signed. `count`: the number of these names
+    /// that are signed. `zones`: the number of small zones.
     ///
     /// # Errors
     ///
