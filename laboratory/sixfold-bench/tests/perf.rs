@@ -99,3 +99,55 @@ fn a_quick_run_attacks_sixfold_while_others_ask() {
         }
     }
 }
+
+/// Rounds of a load in the JSON of a run of the experiment `validation`.
+fn rounds_of<'a>(zone: &'a Value, device: &str) -> &'a Vec<Value> {
+    zone["devices"][device]["closed loop"].as_array().unwrap()
+}
+
+#[test]
+fn a_short_run_measures_validation_in_zones_of_every_algorithm() {
+    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
+        return kit::skip("the device and the tester need two processors");
+    }
+    if !crate::fixtures::has_sixfold() {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("sixfold-perf-validation-{}.json", std::process::id()));
+    // A tenth of a second: 2,667 names for the load, and 5,000 for the start of the device, each with two signatures.
+    let run = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"))
+        .args(["perf", "--rounds", "1", "--seconds", "0.1", "--only", "validation,sixfold", "--json"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&run.stdout).into_owned();
+    // The program itself fails if Sixfold gives no AD to a signed name, or an answer to one with a wrong signature.
+    assert!(run.status.success(), "{text}{}", String::from_utf8_lossy(&run.stderr));
+    let all: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    let data = &all["sections"]["validation"]["data"];
+    for (zone, is_signed) in [("P-256", true), ("Ed25519", true), ("RSA-2048", true), ("unsigned", false)] {
+        let zone = &data["zones"][zone];
+        for device in ["sixfold, trust", "sixfold, validate"] {
+            let round = &rounds_of(zone, device)[0];
+            assert!(round["valid"].as_u64().unwrap() > 0, "{round}");
+            assert_eq!(round["invalid"].as_object().unwrap().len(), 0, "{round}");
+        }
+        assert_eq!(
+            zone["bare_us"]["beside_load"].as_array().unwrap().len(),
+            usize::from(is_signed),
+            "{zone}"
+        );
+    }
+    // RFC 6147 section 5.1: AAAA and A; the first name of a zone has those of DS and DNSKEY beside them, and the second has not. A try
+    // again, where the machine is busy, is one more.
+    let least = |device: &str, figure: &str| {
+        let figures = data["first_names"][device][figure].as_array().unwrap();
+        assert_eq!(figures.len(), 20, "{device}");
+        figures.iter().map(|count| count.as_f64().unwrap()).fold(f64::INFINITY, f64::min)
+    };
+    assert_eq!(least("sixfold, trust", "first_questions"), 2.0);
+    assert_eq!(least("sixfold, validate", "first_questions"), 4.0);
+    assert_eq!(least("sixfold, validate", "second_questions"), 2.0);
+    assert!(data["memory"]["validate"]["peak_mib"][0].as_f64().unwrap() > 0.0, "{data}");
+}

@@ -1,7 +1,8 @@
-//! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task:
-//! DNS64 with one prefix; everything is forwarded to the authority; no validation, except with [`Settings::trust_anchor`], which CoreDNS and
-//! dnsproxy, who do not validate, leave out; no log of queries, room for many outstanding queries; the same receive buffer ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control
-//! sockets, as the user who starts them. With [`Settings::as_shipped`] buffers and limits are each server's own.
+//! Devices under test: templates for servers as a package or their own build tool installs them. All get the same task: DNS64 with
+//! one prefix; everything is forwarded to the authority; no validation, except with [`Settings::trust_anchor`], which CoreDNS and
+//! dnsproxy, who do not validate, leave out; no log of queries, room for many outstanding queries; the same receive buffer
+//! ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control sockets, as the user who starts them. With
+//! [`Settings::as_shipped`] buffers and limits are each server's own.
 //!
 //! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
 //! programs and asks for their version; the agent starts them. First file to read: `settings.rs`, then one template,

@@ -35,6 +35,7 @@ mod section;
 mod selection;
 mod series;
 mod tester;
+mod validation;
 mod workers;
 
 use crate::clock;
@@ -187,6 +188,9 @@ fn benchmark(options: &Options, has_networks: bool) -> Result<(), String> {
     }
     if let Some(programs) = &programs {
         print(generators::measure(programs, timing).map_err(|error| format!("generators: {error}"))?);
+    }
+    if options.runs(Experiment::Validation) {
+        print(validation::measure(&devices, timing).map_err(|error| format!("validation: {error}"))?);
     }
     let versions = devices.iter().filter_map(Device::with_version).collect();
     write_files(options, &machine, versions, &left_out, &sections)

@@ -48,7 +48,7 @@ const CONDITIONS: &str = "\
     - A device has one worker on core 0; load and authority share core 1.\n\
     - Each query is a datagram of its own, except where groups are named: loopback hands a group over whole, and no wire does.\n\
     - Each device has the same receive buffer, 6 MiB.\n\
-    - Limits on pending queries are raised for all devices, because the load is one client. Nothing is validated, and no query is logged.\n";
+    - Limits on pending queries are raised for all devices, because the load is one client. Nothing is validated outside \"What validation costs\", and no query is logged.\n";
 
 fn text(stem: &str, frame: &Frame<'_>, sections: &[Section]) -> String {
     let mut page = format!(

@@ -18,6 +18,7 @@ pub enum Experiment {
     Engine,
     Authority,
     Generator,
+    Validation,
     ValidationAttacks,
 }
 

@@ -145,6 +145,8 @@ pub struct Tester {
     authority: PolledServer,
     /// Number of the next name that was not queried before.
     next: u64,
+    /// Number of names that the authority has.
+    names: u64,
 }
 
 impl Tester {
@@ -155,8 +157,32 @@ impl Tester {
     /// The loopback interface has no IPv6, or no port is free.
     pub fn new() -> io::Result<Tester> {
         let zone = Zone::new(ZONE).map_err(io::Error::other)?.aaaa_share(0.0);
+        Tester::serving(&Settings::new(zone), names::NAMES)
+    }
+
+    /// A tester with another authority, which has this number of names and listens on a free port of the loopback interface.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tester::new`].
+    pub fn serving(settings: &Settings, names: u64) -> io::Result<Tester> {
         let listen = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
-        Ok(Tester { authority: PolledServer::new(&[listen], &Settings::new(zone))?, next: 0 })
+        Ok(Tester { authority: PolledServer::new(&[listen], settings)?, next: 0, names })
+    }
+
+    /// Counts names as new again: for a device that was started anew.
+    pub fn start_over(&mut self) {
+        self.next = 0;
+    }
+
+    /// Answers the waiting upstream queries that are due.
+    pub fn poll(&mut self) {
+        self.authority.poll();
+    }
+
+    /// Upstream queries so far.
+    pub fn asked(&self) -> u64 {
+        asked(&self.authority)
     }
 
     /// Address of the authoritative server.
@@ -170,7 +196,7 @@ impl Tester {
     ///
     /// As [`Client::new`].
     pub fn wait_until_ready(&mut self, server: SocketAddr, answers: Answers) -> io::Result<bool> {
-        let Tester { authority, next } = self;
+        let Tester { authority, next, .. } = self;
         is_ready_in_time(server, answers, next, || {
             authority.poll();
         })
@@ -226,9 +252,7 @@ impl Tester {
             Pace::Closed(outstanding) => order::Pace::Closed { outstanding: outstanding as u32 },
         };
         let (range, answers, turns) = match load.names {
-            Names::Fresh(answers) => {
-                (names::range(self.next % (names::NAMES / 2), names::NAMES), answers, None)
-            }
+            Names::Fresh(answers) => (names::range(self.next % (self.names / 2), self.names), answers, None),
             Names::Repeated(popularity) => {
                 (popularity.range(), Answers::Synthesized, Some(popularity.turns()))
             }
@@ -275,6 +299,12 @@ pub fn is_ready_in_time(
     Ok(false)
 }
 
+/// Queries that an authority was asked so far.
+fn asked(authority: &PolledServer) -> u64 {
+    let asked = authority.counters().totals().filter(|(name, _)| name.starts_with("asked_"));
+    asked.map(|(_, count)| count).sum()
+}
+
 /// The authority in the thread of a load. It sees when the window begins and ends.
 struct Window<'a, U> {
     authority: &'a mut PolledServer,
@@ -289,8 +319,7 @@ struct Window<'a, U> {
 impl<U: Fn() -> Usage> Window<'_, U> {
     /// Upstream queries so far, and the resources that the device has used.
     fn reading(&self) -> (u64, Usage) {
-        let asked = self.authority.counters().totals().filter(|(name, _)| name.starts_with("asked_"));
-        (asked.map(|(_, count)| count).sum(), (self.used)())
+        (asked(self.authority), (self.used)())
     }
 
     /// Upstream queries in the window, and the resources that the device used in it.
