@@ -149,6 +149,9 @@ pub const SECTIONS: &[Section] = &[
                 "`reason`: that of the extended DNS error, in words: `dnssec_bogus` 6; `signature_expired` 7; `signature_not_yet_valid` 8; \
                  `dnskey_missing` 9; `rrsigs_missing` 10; `no_zone_key_bit_set` 11; `nsec_missing` 12; `signature_expired_before_valid` 25; \
                  `unsupported_nsec3_iterations_value` 27", "Replies that were bogus.", "See [extended errors](extended-errors.md)."),
+            Family::of("sixfold_dnssec_aggressive_denials_total", "counter",
+                "`proof`: `nsec` `nsec3`", "Lookups whose name the proofs of replies to other questions deny.",
+                "See [proofs for other names](../explanation/dnssec.md#proofs-for-other-names)."),
             Family::of("sixfold_trust_anchors", "gauge",
                 "`state`: `valid` trusted; `missing` trusted, and not published any more; `add-pend` waits to be trusted; `revoked`; `removed` \
                  revoked more than 30 days ago", "Keys of trust anchors, by state; with `dns64.dnssec = \"validate\"`.",
