@@ -5,10 +5,12 @@
 //! Read in this order: [`groups`] finds the RRsets of a message, [`fields`] reads the RDATA of the types of DNSSEC, [`canonical`] writes
 //! what a signature signs, [`keys`] judges keys and DS records, [`zone_keys`] holds those that can be used, and [`signature`] verifies an
 //! RRset step by step. [`denial`] has the proofs that something does not exist, [`chain`] the way from trust anchors to the keys of a
-//! zone, and [`validation`] the steps from a message to its verdict.
+//! zone, and [`validation`] the steps from a message to its verdict. [`aggressive`] finds the proof for a name among those of earlier
+//! messages.
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod aggressive;
 pub mod algorithm;
 pub mod anchors;
 pub mod budget;

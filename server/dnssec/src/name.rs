@@ -152,6 +152,29 @@ fn compare_labels(a: &[u8], b: &[u8]) -> Ordering {
     differs.map_or(a.len().cmp(&b.len()), |at| lower(a, at).cmp(&lower(b, at)))
 }
 
+/// Octets that [`order_key`] writes at most: two for each octet of a label, and one for each label.
+pub const ORDER_KEY: usize = 2 * MAX_NAME;
+
+/// Writes octets that are ordered as the names are ([`compare`]): those of a name begin with those of each name above it. A label comes from
+/// the right, in lower case, and ends with 0; in it, 0 and 1 become 1 and 1, and 1 and 2. Returns their number.
+pub fn order_key(name: &[u8], key: &mut [u8; ORDER_KEY]) -> usize {
+    let starts = Starts::of(name);
+    let labels = (0..starts.count).filter_map(|number| starts.nth_from_end(name, number));
+    let escaped = |octet: u8| match octet.to_ascii_lowercase() {
+        low @ 0..=1 => [Some(1), Some(low + 1)],
+        octet => [Some(octet), None],
+    };
+    let octets = labels
+        .flat_map(|label| label.iter().flat_map(move |&octet| escaped(octet)).chain([Some(0)]))
+        .flatten();
+    let mut length = 0;
+    for (place, octet) in key.iter_mut().zip(octets) {
+        *place = octet;
+        length += 1;
+    }
+    length
+}
+
 /// Number of labels that two wire names have in common from the right, ignoring case.
 pub fn common_labels(a: &[u8], b: &[u8]) -> usize {
     let (ours, theirs) = (Starts::of(a), Starts::of(b));
@@ -196,6 +219,29 @@ mod tests {
         }
         assert_eq!(compare(b"\x01A\0", b"\x01a\0"), Ordering::Equal);
         assert_eq!(compare(b"\0", b"\x01a\0"), Ordering::Less);
+    }
+
+    #[test]
+    fn keys_are_ordered_as_the_names_and_begin_with_those_of_the_names_above() {
+        let key = |name: &[u8]| {
+            let mut key = [0; ORDER_KEY];
+            let length = order_key(name, &mut key);
+            key[..length].to_vec()
+        };
+        let odd: [&[u8]; 6] =
+            [b"\0", b"\x01\0\0", b"\x02\0a\0", b"\x01\x01\0", b"\x02\x01\0\0", b"\x01\0\x01\x01\0"];
+        let names: Vec<_> = SORTED.iter().chain(&odd).collect();
+        for a in &names {
+            for b in &names {
+                assert_eq!(key(a).cmp(&key(b)), compare(a, b), "{} {}", a.escape_ascii(), b.escape_ascii());
+                assert_eq!(key(a).starts_with(&key(b)), wire::is_at_or_below(a, b));
+            }
+        }
+        let mut longest = [0; MAX_NAME];
+        for label in longest[..254].chunks_mut(64) {
+            label[0] = label.len() as u8 - 1;
+        }
+        assert_eq!(key(&longest).len(), 2 * 250 + 4);
     }
 
     #[test]

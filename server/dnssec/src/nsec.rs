@@ -115,6 +115,12 @@ impl<'a> NsecSpans<'a> {
         self.enclosers(name).any(|encloser| crate::name::labels(encloser) == labels)
     }
 
+    /// Wildcard that would stand for a name which the records say does not exist: its absence is to be proven, too. `None`: they do not say
+    /// so, or no name is as long as this wildcard would be.
+    pub fn wildcard_for(&self, name: &[u8]) -> Option<LowerName> {
+        self.enclosers(name).next().and_then(LowerName::wildcard_of)
+    }
+
     /// Closest enclosers of a name that does not exist and has no names below it, one for each record that proves this. Owner and next name
     /// exist, and no name between them does, so the closest encloser is the longest that this name has in common with either.
     fn enclosers<'n>(&self, name: &'n [u8]) -> impl Iterator<Item = &'n [u8]> {

@@ -236,7 +236,7 @@ impl<D> Hashing<'_, D> {
 }
 
 /// Blocks of SHA-1 for the hash of a name of this length.
-fn price(name: usize, parameters: &Nsec3Param<'_>) -> u32 {
+pub(crate) fn price(name: usize, parameters: &Nsec3Param<'_>) -> u32 {
     // FIPS 180-4 section 5.1.1: an octet and the length in eight octets follow the input, in blocks of 64 octets.
     let blocks = |octets: usize| (octets + 9).div_ceil(64) as u32;
     let salt = parameters.salt.len();
@@ -261,6 +261,30 @@ pub fn hash(name: &[u8], parameters: &Nsec3Param<'_>, digests: &impl Digests) ->
         hash = digest(&hash);
     }
     hash
+}
+
+/// First 32 bits of the distance between the hash in an owner and the next one. `None`: the owner has no hash.
+pub fn span_width(owner: &LowerName, nsec3: &Nsec3<'_>) -> Option<u32> {
+    let owner = owner.as_wire();
+    let hash = from_base32(owner.get(1..1 + usize::from(*owner.first()?))?)?;
+    let first = |hash: &[u8]| hash.first_chunk::<4>().map(|octets| u32::from_be_bytes(*octets));
+    // The only record of a zone leads back to itself.
+    if hash == *nsec3.next { Some(u32::MAX) } else { Some(first(nsec3.next)?.wrapping_sub(first(&hash)?)) }
+}
+
+/// Owner of the record of a hash in a zone, in lower case (RFC 5155 section 3). `None`: it would be too long.
+pub(crate) fn hashed_owner(hash: &Hash, zone: &LowerName) -> Option<LowerName> {
+    let mut owner = [0; MAX_NAME];
+    owner[0] = 32;
+    for (octets, digits) in hash.as_chunks::<5>().0.iter().zip(owner[1..33].as_chunks_mut::<8>().0) {
+        let bits = octets.iter().fold(0u64, |bits, &octet| bits << 8 | u64::from(octet));
+        for (place, digit) in digits.iter_mut().rev().enumerate() {
+            *digit = b"0123456789abcdefghijklmnopqrstuv"[(bits >> (5 * place)) as usize & 31];
+        }
+    }
+    let length = 33 + zone.as_wire().len();
+    owner.get_mut(33..length)?.copy_from_slice(zone.as_wire());
+    LowerName::from_wire(&owner[..length])
 }
 
 /// Hash in base32 with the alphabet "extended hex" (RFC 4648 section 7), in either letter case.

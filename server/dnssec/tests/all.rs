@@ -1,5 +1,6 @@
 //! The tests of this crate from outside, in one program: it is linked once.
 
+mod aggressive;
 mod arithmetic;
 mod canonical;
 mod chain;

@@ -27,7 +27,7 @@ impl Digests for NoDigest {
     }
 }
 
-fn name(text: &str) -> LowerName {
+pub fn name(text: &str) -> LowerName {
     LowerName::from_wire(&kit::message::name(text)).unwrap()
 }
 
@@ -73,7 +73,7 @@ fn proof(zone: &str, records: &[Line], asked: &str, claim: Claim) -> Result<Stri
 }
 
 /// The NSEC or NSEC3 records of a zone file with these owners.
-fn records(text: &str, owners: &[&str]) -> Vec<Line> {
+pub fn records(text: &str, owners: &[&str]) -> Vec<Line> {
     let is_wanted = |line: &Line| {
         let text = line.owner.escape_ascii().to_string();
         matches!(line.rtype, 47 | 50)
@@ -164,7 +164,7 @@ fn each_proof_of_rfc_5155_appendix_b_holds_with_all_its_records_only() {
 }
 
 /// The records with the flag Opt-Out cleared.
-fn without_opt_out(records: &[Line]) -> Vec<Line> {
+pub fn without_opt_out(records: &[Line]) -> Vec<Line> {
     let mut records = records.to_vec();
     records.iter_mut().for_each(|line| line.rdata[1] = 0);
     records
@@ -483,7 +483,7 @@ fn names_outside_of_the_zone_are_refused_by_every_proof() {
 }
 
 /// NSEC records of a zone: owners with their types.
-fn nsec_chain(zone: &BTreeMap<String, &str>) -> Vec<Line> {
+pub fn nsec_chain(zone: &BTreeMap<String, &str>) -> Vec<Line> {
     let mut owners: Vec<(LowerName, &str)> =
         zone.iter().map(|(owner, types)| (name(owner), *types)).collect();
     owners.sort_by(|a, b| sixfold_dnssec::name::compare(a.0.as_wire(), b.0.as_wire()));
@@ -503,7 +503,7 @@ fn nsec_chain(zone: &BTreeMap<String, &str>) -> Vec<Line> {
 }
 
 /// NSEC3 records of a zone: owners with their types, and empty non-terminals without.
-fn nsec3_chain(zone: &BTreeMap<String, &str>) -> Vec<Line> {
+pub fn nsec3_chain(zone: &BTreeMap<String, &str>) -> Vec<Line> {
     let parameters = Nsec3Param::parse(b"\x01\0\0\x02\x01\xaa").unwrap();
     let mut hashes: Vec<([u8; 20], &str)> = Vec::new();
     for owner in with_non_terminals(zone) {
@@ -533,7 +533,7 @@ fn with_non_terminals(zone: &BTreeMap<String, &str>) -> BTreeSet<String> {
 
 /// Answer of a zone to a question (RFC 1034 section 4.3.2, RFC 4592): no name, the types at the name or at the wildcard, or nothing that
 /// this zone may say, as the name is below a delegation or a DNAME.
-fn truth<'z>(zone: &BTreeMap<String, &'z str>, asked: &str) -> Option<Result<&'z str, ()>> {
+pub fn truth<'z>(zone: &BTreeMap<String, &'z str>, asked: &str) -> Option<Result<&'z str, ()>> {
     let names = with_non_terminals(zone);
     let types = |name: &str| zone.get(name).copied().unwrap_or_default();
     let mut above = asked;
@@ -555,43 +555,47 @@ fn truth<'z>(zone: &BTreeMap<String, &'z str>, asked: &str) -> Option<Result<&'z
     Some(if names.contains(&wildcard) { Ok(types(&wildcard)) } else { Err(()) })
 }
 
+/// Random name below the zone of the tests.
+pub fn random_name(random: &mut Random) -> String {
+    let depth = 1 + random.place(3);
+    let prefix: Vec<&str> = (0..depth).map(|_| random.pick(&["a", "b", "*", "c"])).collect();
+    format!("{}.example", prefix.join("."))
+}
+
+/// Random zone: owners with their types. None: it has too many names for one message.
+pub fn random_zone(random: &mut Random) -> Option<BTreeMap<String, &'static str>> {
+    let mut zone = BTreeMap::from([("example".to_owned(), "NS SOA RRSIG")]);
+    for _ in 0..random.place(4) {
+        let types = random.pick(&[
+            "A RRSIG",
+            "A RRSIG",
+            "AAAA RRSIG",
+            "NS RRSIG",
+            "NS DS RRSIG",
+            "CNAME RRSIG",
+            "DNAME RRSIG",
+        ]);
+        let owner = random_name(random);
+        // Wildcards with delegations or DNAME records are forbidden or undefined (RFC 4592 section 4).
+        let is_odd = owner.contains('*') && (types.contains("NS") || types.contains("DNAME"));
+        zone.insert(owner, if is_odd { "A RRSIG" } else { types });
+    }
+    // A zone has no names below its delegations.
+    let cuts: Vec<String> = zone
+        .iter()
+        .filter(|(owner, types)| *owner != "example" && types.contains("NS") || types.contains("DNAME"))
+        .map(|(owner, _)| format!(".{owner}"))
+        .collect();
+    zone.retain(|owner, _| !cuts.iter().any(|cut| owner.ends_with(cut.as_str())));
+    (with_non_terminals(&zone).len() <= 8).then_some(zone)
+}
+
 #[test]
 fn with_all_records_of_a_zone_exactly_the_truth_can_be_proven() {
     let mut random = Random::new(5155);
-    let labels = ["a", "b", "*", "c"];
-    let random_name = |random: &mut Random| {
-        let depth = 1 + random.place(3);
-        let prefix: Vec<&str> = (0..depth).map(|_| random.pick(&labels)).collect();
-        format!("{}.example", prefix.join("."))
-    };
     let mut proven = [0; 3];
     for round in 0..3000 {
-        let mut zone = BTreeMap::from([("example".to_owned(), "NS SOA RRSIG")]);
-        for _ in 0..random.place(4) {
-            let types = random.pick(&[
-                "A RRSIG",
-                "A RRSIG",
-                "AAAA RRSIG",
-                "NS RRSIG",
-                "NS DS RRSIG",
-                "CNAME RRSIG",
-                "DNAME RRSIG",
-            ]);
-            let owner = random_name(&mut random);
-            // Wildcards with delegations or DNAME records are forbidden or undefined (RFC 4592 section 4).
-            let is_odd = owner.contains('*') && (types.contains("NS") || types.contains("DNAME"));
-            zone.insert(owner, if is_odd { "A RRSIG" } else { types });
-        }
-        // A zone has no names below its delegations.
-        let cuts: Vec<String> = zone
-            .iter()
-            .filter(|(owner, types)| *owner != "example" && types.contains("NS") || types.contains("DNAME"))
-            .map(|(owner, _)| format!(".{owner}"))
-            .collect();
-        zone.retain(|owner, _| !cuts.iter().any(|cut| owner.ends_with(cut.as_str())));
-        if with_non_terminals(&zone).len() > 8 {
-            continue;
-        }
+        let Some(zone) = random_zone(&mut random) else { continue };
         let records = if round % 2 == 0 { nsec_chain(&zone) } else { nsec3_chain(&zone) };
         for _ in 0..8 {
             let asked = random_name(&mut random);

@@ -90,6 +90,7 @@ impl Engine {
     pub fn flush_all(&mut self, step: usize) -> (usize, Option<usize>) {
         if step == 0 {
             self.bump_flush_epoch();
+            self.forget_denials(&[0]);
         }
         self.end_packet_cache_entries();
         let (buckets, next) = self.buckets_of_step(step, CLEARED_BUCKETS);
@@ -99,6 +100,7 @@ impl Engine {
     /// Flushes the entries of a name (wire form). Returns the number of removed entries.
     pub fn flush(&mut self, name: &[u8]) -> usize {
         self.bump_flush_epoch();
+        self.forget_denials(name);
         self.end_packet_cache_entries();
         let entries = &mut self.resolver.cache.entries;
         let buckets = entries.buckets_of_name(self.resolver.key.hash(name)).into_iter();
@@ -113,6 +115,7 @@ impl Engine {
     pub fn flush_below(&mut self, name: &[u8], step: usize) -> (usize, Option<usize>) {
         if step == 0 {
             self.bump_flush_epoch();
+            self.forget_denials(name);
         }
         // In each step, as a packet cache may have got an entry of a later one meanwhile.
         self.end_packet_cache_entries();
@@ -128,6 +131,13 @@ impl Engine {
         let from = step.saturating_mul(length).min(buckets);
         let to = (from + length).min(buckets);
         (from..to, (to < buckets).then(|| step + 1))
+    }
+
+    /// Forgets the proofs that may deny a name, or one below it.
+    fn forget_denials(&mut self, name: &[u8]) {
+        if let Some(validator) = &mut self.resolver.validator {
+            validator.ranges.forget(name);
+        }
     }
 
     /// Begins a new flush epoch: replies to queries sent before a flush are not cached, whatever their name is, as they may hold

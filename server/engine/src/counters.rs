@@ -290,6 +290,10 @@ counters! {
     ValidatedBogus = "dnssec_validations_total" {"result": "bogus"};
     /// Replies, or failures, whose zone could not be found out.
     ValidatedIndeterminate = "dnssec_validations_total" {"result": "indeterminate"};
+    /// Lookups whose name was denied by NSEC records of replies to other questions.
+    DeniedByNsec = "dnssec_aggressive_denials_total" {"proof": "nsec"};
+    /// Lookups whose name was denied by NSEC3 records of replies to other questions.
+    DeniedByNsec3 = "dnssec_aggressive_denials_total" {"proof": "nsec3"};
     /// Bogus: no other reason, such as a wrong signature.
     BogusOther = "dnssec_bogus_total" {"reason": "dnssec_bogus"};
     /// Bogus: a signature has expired.

@@ -209,6 +209,13 @@ pub enum TraceEvent<'n> {
         /// The verdict.
         status: Status,
     },
+    /// The name of the current question does not exist, as the proofs of replies to other questions say.
+    DeniesName {
+        /// Zone of the proofs.
+        zone: &'n [u8],
+        /// Type of the proofs: NSEC or NSEC3.
+        proof: Type,
+    },
     /// The answer is synthesized from the addresses.
     Synthesizes {
         /// True if both lookups were secure.

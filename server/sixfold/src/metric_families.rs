@@ -157,6 +157,9 @@ pub const SECTIONS: &[Section] = &[
                 "`reason`: `needed` a reply waits for it; `refresh` the keys of a zone in use are about to expire",
                 "Upstream lookups of DS and DNSKEY records, to find the keys of zones.",
                 "Each counts once, however often its query is repeated."),
+            Family::of("sixfold_dnssec_aggressive_denials_total", "counter",
+                "`proof`: `nsec` `nsec3`", "Lookups whose name the proofs of replies to other questions deny.",
+                "See [proofs for other names](../explanation/dnssec.md#proofs-for-other-names)."),
             Family::of("sixfold_trust_anchors", "gauge",
                 "`state`: `valid` trusted; `missing` trusted, and not published any more; `add-pend` waits to be trusted; `revoked`; `removed` \
                  revoked more than 30 days ago", "Keys of trust anchors, by state; with `dns64.dnssec = \"validate\"`.",

@@ -12,7 +12,7 @@ use crate::reasons::{CacheHit, Limit, LocalReply, LocalZone, NoDns64, PassReason
 use crate::trace::{Diversion, RuleSource};
 use core::fmt;
 use core::net::Ipv4Addr;
-use wire::{EdeCode, Name, Rcode};
+use wire::{EdeCode, Name, Rcode, Type};
 
 /// One decision on the way to an answer. Names are in wire form; rules are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Decision {
     Limited(Limit),
     /// The cache has the answer or the reply.
     Cached(CacheHit),
+    /// The name does not exist, as the proofs of this zone say: NSEC or NSEC3 records of replies to other questions.
+    DeniesName(Box<[u8]>, Type),
     /// The query is for a zone transfer.
     Transfer,
     /// The query is for AAAA records, and DNS64 applies.
@@ -99,6 +101,7 @@ impl Decision {
             Decision::Cached(CacheHit::Failure) => "cached_failure",
             Decision::Cached(CacheHit::Stale) => "cached_stale",
             Decision::Cached(CacheHit::Positive) => "cached",
+            Decision::DeniesName(..) => "denied_by_proof",
             Decision::Transfer => "transfer",
             Decision::Dns64 => "dns64",
             Decision::NoDns64(reason) => label(reason.counter()),
@@ -143,6 +146,7 @@ impl Decision {
             Decision::Refused(Rcode::NOTIMP, _) => "RFC 1035 section 4.1.1",
             Decision::Refused(..) => "RFC 1035 section 4.1",
             Decision::Limited(limit) => limit_requirement(*limit),
+            Decision::DeniesName(..) => "RFC 8198 section 5.1",
             Decision::Cached(CacheHit::Failure) => "RFC 9520",
             Decision::Cached(CacheHit::Stale) => "RFC 8767",
             Decision::Cached(CacheHit::Negative) => "RFC 2308 section 5",
@@ -231,6 +235,11 @@ impl fmt::Display for Decision {
             Decision::Refused(rcode, _) => write!(f, "the query is answered with {rcode} immediately"),
             Decision::Limited(limit) => write_limited(f, *limit),
             Decision::Cached(hit) => write_cached(f, *hit),
+            Decision::DeniesName(zone, proof) => write!(
+                f,
+                "the name does not exist: {proof} records of the zone {}, of replies to other questions, prove it",
+                DisplayName(zone)
+            ),
             Decision::Transfer => write!(f, "the query is refused: a forwarder has no zones to transfer"),
             Decision::Dns64 => write!(f, "the query is for AAAA records in class IN: DNS64 applies"),
             Decision::NoDns64(reason) => write_no_dns64(f, *reason),

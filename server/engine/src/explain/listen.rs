@@ -347,6 +347,9 @@ impl Transcript {
             TraceEvent::Synthesizes { secure } => self.explanation.secure = Some(secure),
             TraceEvent::Limited(limit) => self.record(Decision::Limited(limit)),
             TraceEvent::Cached(hit) => self.record(Decision::Cached(hit)),
+            TraceEvent::DeniesName { zone, proof } => {
+                self.record(Decision::DeniesName(lower_case(zone), proof))
+            }
             TraceEvent::Replied(message) => self.keep(message),
             TraceEvent::ZoneSearched { zone, state } => self.on_zone(zone, state),
             TraceEvent::Validated { name, qtype, status } => self.on_verdict(name, qtype, status),

@@ -29,7 +29,7 @@ use crate::interface::Outbox;
 use crate::limits::{CLIENT_TIMEOUT, STEPS};
 use crate::local::special_use::Alias;
 use crate::message::cname_chain::Chain;
-use crate::message::question::{CurrentQuestion, Question};
+use crate::message::question::{CurrentQuestion, QUESTION, QueryFlags, Question};
 use crate::message::reply::Outcome;
 use crate::reasons::{Limit, PassReason, Reaction};
 use crate::resolve::admission;
@@ -43,7 +43,8 @@ use crate::resolve::write::{End, Writer, count_synthesis};
 use crate::trace::{Subject, TraceEvent};
 use crate::upstream::in_flight::OutboundQueryState;
 use crate::upstream::parked_replies::NOT_PARKED;
-use wire::{Message, Rcode, ede};
+use crate::validator::budgets::Payer;
+use wire::{Class, Message, Rcode, Type, ede};
 
 /// The end of a lookup.
 struct LookupEnd<'o, 'm, 'a> {
@@ -448,7 +449,47 @@ impl Resolver {
         if found.is_none() && may_be_cached && !self.cache.is_off() {
             found = self.look_in_cache(pending, cx);
         }
+        if found.is_none() && self.validator.is_some() {
+            found = self.look_in_denials(pending, cx);
+        }
         found
+    }
+
+    /// Finds the denial of a pending query's current name among the proofs of earlier replies, under the conditions under which the cache may
+    /// have the reply (RFC 8198).
+    #[inline(never)]
+    fn look_in_denials(&mut self, pending: Index, cx: &mut Context<'_, impl Outbox>) -> Option<Progress> {
+        let moment = self.moment(cx);
+        let Resolver { validator: Some(validator), clients, upstream, cache, frames, .. } = self else {
+            return None;
+        };
+        let lookup = clients.current_question(pending);
+        let question = clients.upstream_question(pending, lookup.qtype);
+        // Who sets CD gets the reply of an upstream.
+        if lookup.class != Class::IN
+            || !cache.is_cacheable(&question)
+            || question.query_flags.has(QueryFlags::CD)
+        {
+            return None;
+        }
+        let group = upstream.servers.group_number(question.forward_key());
+        let mut room = [0; QUESTION];
+        let asked = (group, lookup.question(&mut room));
+        let mut frame = frames.take();
+        let Some(reply) = validator.deny(asked, Payer::Query(pending), moment, &mut frame) else {
+            frames.give(frame);
+            return None;
+        };
+        cx.counters.count(match reply.proof {
+            Type::NSEC => Counter::DeniedByNsec,
+            _ => Counter::DeniedByNsec3,
+        });
+        cx.out.trace(Subject::PendingQuery(pending), || TraceEvent::DeniesName {
+            zone: reply.zone.as_wire(),
+            proof: reply.proof,
+        });
+        self.refresh_zones(cx);
+        Some(Progress::Found(Found { frame, length: reply.length, origin: Origin::Upstream }))
     }
 
     /// Has a pending query wait for the upstreams' reply to its current question, which is in flight already or is asked now.

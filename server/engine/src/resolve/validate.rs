@@ -15,6 +15,7 @@
 //! somebody who drops replies.
 
 use crate::base::slab::{Index, NONE};
+use crate::cache::ttl::Caching;
 use crate::context::Context;
 use crate::counters::Counter;
 use crate::engine::Resolver;
@@ -30,7 +31,7 @@ use crate::upstream::parked_replies::NOT_PARKED;
 use crate::validator::budgets::Payer;
 use crate::validator::jobs::{Share, WaitingJob, price_us};
 use crate::validator::reply::{write_insecure, write_refusal, write_secure, write_upstream_failure};
-use crate::validator::tasks::{Purpose, Waits};
+use crate::validator::tasks::{Purpose, Task, Waits};
 use crate::validator::zones::Knowledge;
 use crate::validator::{Learned, Moment, Stepped, Validator, ends};
 use dnssec::{Answered, Bogus, Groups, LowerName, Sentinel, Status, Timestamp, Verdict};
@@ -323,6 +324,9 @@ impl Resolver {
 
     /// Ends the validation of a reply: the pending queries get it as its verdict says, or another server is asked.
     fn conclude(&mut self, task: Index, index: Index, verdict: &Verdict, cx: &mut Context<'_, impl Outbox>) {
+        if verdict.status == Status::Secure {
+            self.keep_denials(task, index, cx);
+        }
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
         trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
@@ -377,6 +381,28 @@ impl Resolver {
             (None, None) => self.refuse(index, ede::INVALID_DATA, cx),
         }
         self.frames.give(frame);
+    }
+
+    /// Keeps the denials of a secure reply for other names (RFC 8198), under the conditions under which the reply itself is cached.
+    fn keep_denials(&mut self, task: Index, index: Index, cx: &Context<'_, impl Outbox>) {
+        let Resolver { validator: Some(validator), upstream, cache, settings, .. } = self else { return };
+        let outbound = &upstream.outbound_queries[index];
+        if !validator.config.as_ref().is_some_and(|config| config.aggressive_nsec)
+            || !cache.is_cacheable(&outbound.question())
+            || outbound.group != upstream.servers.group_number(outbound.forward_key())
+            || upstream.outbound_queries.predates_flush(index)
+        {
+            return;
+        }
+        let Validator { tasks, ranges, .. } = &mut **validator;
+        let Task { validation, message, .. } = &tasks[task];
+        if let Ok(message) = Message::parse(upstream.parked.get(*message))
+            && let Ok(groups) = Groups::of(&message)
+        {
+            let Caching { max_ttl_secs, max_negative_ttl_secs, .. } = settings.cache;
+            let longest_secs = max_ttl_secs.min(max_negative_ttl_secs);
+            ranges.learn(outbound.group, &groups, validation.states(), longest_secs, cx.now);
+        }
     }
 
     /// True if the name of a question asks if a key of the root is trusted, and its secure reply is withheld to say so (RFC 8509). With DNS64

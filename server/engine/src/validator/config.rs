@@ -82,13 +82,17 @@ pub struct ValidationConfig {
     pub nsec3_iterations: u16,
     /// Bogus data are answered as insecure ones.
     pub permissive: bool,
+    /// Names are denied by the proofs of replies to other questions (RFC 8198).
+    pub aggressive_nsec: bool,
 }
 
 /// Digest functions are those of the driver, and no setting.
 impl PartialEq for ValidationConfig {
     fn eq(&self, other: &ValidationConfig) -> bool {
-        let settings =
-            |config: &ValidationConfig| (config.algorithms, config.nsec3_iterations, config.permissive);
+        let settings = |config: &ValidationConfig| {
+            let ValidationConfig { algorithms, nsec3_iterations, permissive, aggressive_nsec, .. } = *config;
+            (algorithms, nsec3_iterations, permissive, aggressive_nsec)
+        };
         settings(self) == settings(other)
             && self.anchors == other.anchors
             && self.unchecked == other.unchecked

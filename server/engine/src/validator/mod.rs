@@ -6,12 +6,15 @@
 //!
 //! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
 //! `budgets` (who pays), `jobs` (verifications on their way to the driver), `remembered` (those that are not repeated), `reply` (the reply
-//! after its verdict), `refusals` (what was refused lately).
+//! after its verdict), `refusals` (what was refused lately), `ranges` (denials that are used for other names), `denials` (the replies that
+//! they make).
 
 pub mod config;
 
 pub(crate) mod budgets;
+pub(crate) mod denials;
 pub(crate) mod jobs;
+pub(crate) mod ranges;
 pub(crate) mod refusals;
 pub(crate) mod remembered;
 pub(crate) mod reply;
@@ -27,6 +30,7 @@ use crate::limits::{MESSAGE, SEARCHES, VALIDATIONS};
 use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
+use crate::validator::ranges::Ranges;
 use crate::validator::refusals::Refusals;
 use crate::validator::remembered::RememberedSignatures;
 use crate::validator::searches::Searches;
@@ -68,6 +72,8 @@ pub(crate) struct Validator {
     pub asked_again: Vec<(Index, Bogus)>,
     /// Questions that were refused lately.
     pub refusals: Refusals,
+    /// Denials that are used for other names.
+    pub ranges: Ranges,
     /// Checks of servers under way.
     pub checks: Vec<SignatureCheck>,
     /// Key, signature and data of the verification that the last step asked for.
@@ -131,6 +137,7 @@ impl Validator {
             ready: VecDeque::new(),
             asked_again: Vec::new(),
             refusals: Refusals::default(),
+            ranges: Ranges::default(),
             checks: Vec::new(),
             job: Vec::new(),
             signed: vec![0; MESSAGE].into(),
@@ -143,6 +150,7 @@ impl Validator {
         self.zones.clear();
         self.asked_again.clear();
         self.refusals = Refusals::default();
+        self.ranges.clear();
     }
 
     /// Begins a validation. None: there is no room.

@@ -1,6 +1,7 @@
 //! Tests of the engine in virtual time, one subject per file.
 
 mod accepted_replies;
+mod aggressive_nsec;
 mod alias_targets;
 mod attacks_page;
 mod bad_upstreams;

@@ -28,6 +28,7 @@ pub(super) fn config(zones: &Zones) -> ValidationConfig {
         algorithms: dnssec::Algorithms::CURRENT,
         nsec3_iterations: 50,
         permissive: false,
+        aggressive_nsec: true,
     };
     for anchor in zones.anchors() {
         let (zone, record) = match anchor {

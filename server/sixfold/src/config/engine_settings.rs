@@ -120,7 +120,9 @@ impl Config {
         if self.dns64.dnssec != Dnssec::Validate {
             return None;
         }
-        let Validation { anchors, negative, algorithms, nsec3_iterations, permissive, .. } = &self.dnssec;
+        let Validation {
+            anchors, negative, algorithms, nsec3_iterations, permissive, aggressive_nsec, ..
+        } = &self.dnssec;
         let negative = negative.iter().map(|anchor| UncheckedZone {
             zone: anchor.zone.clone(),
             // Times are compared modulo 2^32 (RFC 4034 section 3.1.5): an end in 2106 or later is none.
@@ -135,6 +137,7 @@ impl Config {
             algorithms: *algorithms,
             nsec3_iterations: *nsec3_iterations,
             permissive: *permissive,
+            aggressive_nsec: *aggressive_nsec,
         })
     }
 

@@ -241,6 +241,8 @@ tables! {
             Words(&[("current", Algorithms::CURRENT), ("all", Algorithms::ALL)]);
         /// Iterations of NSEC3 above which proofs count as insecure (RFC 9276).
         "nsec3-iterations" nsec3_iterations: u16 = 50, Number(0..=500);
+        /// Names are denied without a question by the proofs of replies to other questions, as long as these hold (RFC 8198).
+        "aggressive-nsec" aggressive_nsec: bool = true, Boolean;
         /// Number of threads that verify signatures; or `"auto"` for one per core.
         "threads" threads: Option<u16> = None, Workers, Upgrade;
         with {

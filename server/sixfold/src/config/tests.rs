@@ -923,7 +923,7 @@ fn the_effective_configuration_reads_back_as_itself() {
         non-global = \"private\"\nnever-embed = []\nlookup = \"stagger 0.5s\"\ndnssec = \"validate\"\nbreak-dnssec = true\n\
         recursive-only = true\nmax-records = 1024\n[dns64.on-failure]\nservfail = \"pass\"\ntimeout = \"pass\"\nnxdomain = \"synthesize\"\n\
         [dnssec]\nnegative-trust-anchors = [\"a.example\", \"b.example until 2027-01-31T00:00:00Z\"]\npermissive = true\n\
-        algorithms = \"all\"\nnsec3-iterations = 0\nthreads = 2\n[edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
+        algorithms = \"all\"\nnsec3-iterations = 0\naggressive-nsec = false\nthreads = 2\n[edns]\nudp-size = 4096\nclient-subnet = \"forward\"\n[limits]\nclient-prefix = 48\nqueries-per-client = 7\nresponses-per-client = 5\npending = 1\npending-per-client = 2\ntcp-connections = 3\ntcp-per-client = 4\n\
         tcp-idle = \"0.25s\"\n[metrics]\nlisten = \"\"\n[control]\nsocket = \"/tmp/a \\\"quoted\\\" \\u0001 path\"\n\
         [log]\nlevel = \"trace\"\nformat = \"json\"\nto = \"syslog\"\n[tls]\ndoh-path = \"/q\"\n\
         [network]\ngateway = \"tayga\"\nadvertiser = \"bird\"\ndhcpv4 = \"dnsmasq\"\nprefix = \"64:ff9b:1::/48\"\npool = \"10.64.0.0/16\"\n\

@@ -124,7 +124,8 @@ fn sixfold(port: u16, upstream: SocketAddr, anchors: &Anchors) -> Plan {
     let text = format!(
         "[server]\nlisten = [\"127.0.0.1:{port}\"]\nworkers = 1\n[upstream]\nforwarders = [\"{upstream}\"]\n\
          [dns64]\nprefixes = [\"64:ff9b::/96\"]\ndnssec = \"validate\"\nclients = [\"192.0.2.0/24\"]\n\
-         [dnssec]\ntrust-anchors = \"FOLDER/anchors\"\nnegative-trust-anchors = [{}]\n[metrics]\nlisten = \"\"\n\
+         [dnssec]\ntrust-anchors = \"FOLDER/anchors\"\nnegative-trust-anchors = [{}]\n\
+         aggressive-nsec = false\n[metrics]\nlisten = \"\"\n\
          [control]\nsocket = \"FOLDER/control.sock\"\n[log]\nlevel = \"error\"\n",
         negative.join(", ")
     );

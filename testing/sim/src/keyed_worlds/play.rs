@@ -478,6 +478,7 @@ fn settings(tree: &Tree, tries: u64, rng: &mut Rng) -> Settings {
         algorithms: dnssec::Algorithms::CURRENT,
         nsec3_iterations: 50,
         permissive: false,
+        aggressive_nsec: true,
     };
     let mut settings = Settings { udp_size: 4096, validation: Some(Arc::new(validation)), ..plain };
     settings.upstream.forwarders = forwarders;
