@@ -299,6 +299,16 @@ fn a_reload_that_turns_trust_into_validate_follows_the_keys() {
     let refused = server.ctl(&["anchors"]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(crate::daemon::stderr(&refused).contains("nothing is validated"));
+#[test]
+fn a_time_is_for_a_negative_anchor_that_is_added_and_otherwise_wrong_usage() {
+    for words in [&["anchors", "remove", HOST, "--for", "1h"][..], &["anchors", "--for", "1h"]] {
+        let output = crate::daemon::sixfold(&[&["ctl"], words].concat());
+        let told = crate::daemon::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.starts_with("sixfold: `--for` is for `add-negative`"), "{words:?}: {told}");
+    }
+}
+
     server.rewrite(&["dns64.dnssec = \"validate\""]);
     let told = success(&server.ctl(&["reload"]));
     assert!(told.contains("is not kept in") && told.contains("sixfold ctl upgrade"), "{told}");
