@@ -275,6 +275,15 @@ fn a_negative_anchor_of_an_operator_holds_until_it_is_removed_and_over_a_reload(
     success(&server.ctl(&["reload"]));
     let shown = objects(&server).into_iter().find(|one| one["state"] == "negative").unwrap();
     assert_eq!((&shown["zone"], &shown["source"]), (&HOST.into(), &"added".into()));
+    let status = success(&server.ctl(&["status"]));
+    let file = zone.folder.file("anchors").display().to_string();
+    assert!(status.contains(&format!("\nanchors     {file}, followed: 1 valid, 1 negative\n")), "{status}");
+    assert!(status.contains("\nsignatures  0 being verified or waiting\n"), "{status}");
+    let status: Value = serde_json::from_str(&success(&server.ctl(&["status", "--json"]))).unwrap();
+    let anchors = &status["trust_anchors"];
+    assert_eq!((&anchors["source"], &anchors["followed"]), (&file.into(), &true.into()));
+    assert_eq!((&anchors["keys"]["valid"], &anchors["negative"]), (&1.into(), &1.into()));
+    assert_eq!((&anchors["keys"]["add-pend"], &status["signatures"]), (&0.into(), &0.into()));
     assert_eq!(ask(&server), UNCHECKED);
     let removed = success(&server.ctl(&["anchors", "remove", HOST]));
     assert!(removed.contains("is validated again"), "{removed}");
@@ -291,15 +300,6 @@ fn a_negative_anchor_of_an_operator_holds_until_it_is_removed_and_over_a_reload(
 }
 
 #[test]
-fn a_reload_that_turns_trust_into_validate_follows_the_keys() {
-    let (one, two) = (key(1), key(2));
-    let zone = Zone::start(&[&one], &[&one], &one);
-    let server = zone.setup(&[&one]).line("dns64.dnssec = \"trust\"").start();
-    assert_eq!(ask(&server), UNCHECKED);
-    let refused = server.ctl(&["anchors"]);
-    assert_eq!(refused.status.code(), Some(1));
-    assert!(crate::daemon::stderr(&refused).contains("nothing is validated"));
-#[test]
 fn a_time_is_for_a_negative_anchor_that_is_added_and_otherwise_wrong_usage() {
     for words in [&["anchors", "remove", HOST, "--for", "1h"][..], &["anchors", "--for", "1h"]] {
         let output = crate::daemon::sixfold(&[&["ctl"], words].concat());
@@ -309,6 +309,15 @@ fn a_time_is_for_a_negative_anchor_that_is_added_and_otherwise_wrong_usage() {
     }
 }
 
+#[test]
+fn a_reload_that_turns_trust_into_validate_follows_the_keys() {
+    let (one, two) = (key(1), key(2));
+    let zone = Zone::start(&[&one], &[&one], &one);
+    let server = zone.setup(&[&one]).line("dns64.dnssec = \"trust\"").start();
+    assert_eq!(ask(&server), UNCHECKED);
+    let refused = server.ctl(&["anchors"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(crate::daemon::stderr(&refused).contains("nothing is validated"));
     server.rewrite(&["dns64.dnssec = \"validate\""]);
     let told = success(&server.ctl(&["reload"]));
     assert!(told.contains("is not kept in") && told.contains("sixfold ctl upgrade"), "{told}");
