@@ -84,9 +84,37 @@ fn the_closest_anchor_decides_below_insecure_zones_and_negative_anchors() {
     assert_eq!(world.verdict(("a.island.example.", 1), 0, &answer, &[]), (SECURE, Outcome::Data));
 }
 
+// RFC 4035 section 2.3: the NSEC record at a delegation is the parent's, and this parent needs no signatures. That the zone below has an
+// anchor of its own (RFC 4033 section 2: an island of security) makes it no record of that zone.
+#[test]
+fn an_nsec_record_of_an_insecure_parent_at_an_island_is_judged_as_the_parents() {
+    let mut world = World::new(&["island.example"]).enter("example", Entered::Insecure(Insecure::Delegation));
+    world.anchors.push(Anchor { zone: b"\x06island\x07example\0", data: AnchorData::Ds(b"") });
+    let unsigned = |outcome| (Status::Insecure(Insecure::Delegation), outcome);
+    let text = "example. SOA . . 1 1 1 1 1\nisland.example. NSEC z.example. NS RRSIG NSEC";
+    // No key of the parent is known, so neither a signature of it nor the lack of one says anything.
+    for authority in [signed("example", text), lines(text)] {
+        assert_eq!(world.verdict(("j.example.", 1), NXDOMAIN, &[], &authority), unsigned(Outcome::NoName));
+        assert_eq!(world.verdict(("island.example.", 43), 0, &[], &authority), unsigned(Outcome::NoData));
+    }
+    // What the island has signed at this name is its own: at its apex it denies types, and a wrong signature is refused.
+    let own =
+        "island.example. SOA . . 1 1 1 1 1\nisland.example. NSEC a.island.example. NS SOA RRSIG NSEC DNSKEY";
+    let mut own = signed("island.example", own);
+    assert_eq!(world.verdict(("island.example.", 1), 0, &[], &own), (SECURE, Outcome::NoData));
+    for line in own.iter_mut().filter(|line| line.rtype == 46) {
+        let start = line.rdata.len() - 64;
+        line.rdata[start] = 2;
+    }
+    assert_eq!(world.verdict(("island.example.", 1), 0, &[], &own), refused(Bogus::Signature));
+}
+
 /// The consequence of a reply to a question for DS records of `b.example`.
 fn delegation(rcode: u8, answer: &[Line], authority: &[Line]) -> String {
-    let world = World::new(&["example"]).enter("b.example", Entered::NoCut);
+    told_by(&World::new(&["example"]).enter("b.example", Entered::NoCut), rcode, answer, authority)
+}
+
+fn told_by(world: &World, rcode: u8, answer: &[Line], authority: &[Line]) -> String {
     let message = message_of(("b.example.", 43), rcode, [&octets(answer), &octets(authority)]);
     let mut told = String::from("asked");
     let (budget, resolution) = (&mut MessageBudget::new(), &mut Budget::new());
@@ -122,6 +150,32 @@ fn a_reply_about_ds_records_says_how_the_chain_goes_on() {
     assert_eq!(delegation(0, &[], &deny("b.example. NSEC c.b.example. NS SOA RRSIG NSEC")), "Denial");
     assert_eq!(delegation(0, &[], &[]), "Denial");
     assert_eq!(delegation(2, &[], &[]), "Unreachable");
+}
+
+/// The consequence of a reply to a question for DS records of `b.example`, below a secure zone whose neighbour `plain` needs no signatures.
+fn delegation_beside_plain(answer: &[Line], authority: &[Line]) -> String {
+    let world = World::new(&["example"])
+        .enter("plain", Entered::Insecure(Insecure::Delegation))
+        .enter("b.example", Entered::NoCut);
+    told_by(&world, 0, answer, authority)
+}
+
+// RFC 4035 section 5.2: only a denial that lists NS and not DS is an unsigned delegation. An alias says that the name has no NS records
+// (RFC 1034 section 3.6.2), and needs no more signatures than its own, although the reply as a whole is insecure.
+#[test]
+fn a_signed_alias_to_an_insecure_zone_makes_its_own_name_no_insecure_delegation() {
+    let alias = signed("example", "b.example. CNAME host.plain.");
+    let ds = "host.plain. DS 1 13 2 d4b7d520e7bb5f0f67674a0cceb1e3e0614b93c4f9e99b8383f6a1e4469da50a";
+    assert_eq!(delegation_beside_plain(&alias, &[]), "NoCut");
+    assert_eq!(delegation_beside_plain(&[alias.clone(), lines(ds)].concat(), &[]), "NoCut");
+    assert_eq!(delegation_beside_plain(&alias, &lines("plain. SOA . . 1 1 1 1 1")), "NoCut");
+    // By way of a second alias, and by wildcard with the proof that nothing is closer (section 5.3.4).
+    let two = [signed("example", "b.example. CNAME c.example.\nc.example. CNAME host.plain.")].concat();
+    assert_eq!(delegation_beside_plain(&two, &lines(ds)), "NoCut");
+    let expanded = signed_by("example", "b.example. CNAME host.plain.", Some(1));
+    assert_eq!(delegation_beside_plain(&expanded, &signed("example", NO_B)), "NoCut");
+    // Without its signature the alias says nothing.
+    assert_eq!(delegation_beside_plain(&alias[..1], &[]), "SignatureMissing");
 }
 
 // Six hashes of 50 iterations for a name four labels below the apex are more than half of what a message may cost.

@@ -322,6 +322,11 @@ impl Engine {
         self.resolver.validator.as_ref().map_or(0, |validator| validator.under_way())
     }
 
+    /// Number of signatures that are being verified, or wait for it.
+    pub fn signatures(&self) -> usize {
+        self.resolver.validator.as_ref().map_or(0, |validator| validator.jobs.len())
+    }
+
     /// Number of client queries that chase a CNAME over several replies.
     pub fn chases(&self) -> usize {
         self.resolver.clients.chases.len()

@@ -478,13 +478,23 @@ impl Cli {
 
     /// Refuses an option that its command does not have, as far as the definitions above do not.
     fn checked(self) -> Result<Cli, clap::Error> {
-        use PrefixAction::Undrain;
-        let Command::Ctl(Ctl { command: CtlCommand::Prefix(prefix), .. }) = &self.command else {
-            return Ok(self);
+        let Command::Ctl(Ctl { command, .. }) = &self.command else { return Ok(self) };
+        let text = match command {
+            CtlCommand::Prefix(PrefixCommand { action: PrefixAction::Undrain, over: Some(_), .. }) => {
+                "`--over` is for `drain`: a prefix that drains no more is in new answers at once; leave it out"
+            }
+            CtlCommand::Anchors(AnchorsCommand {
+                action: Some(AnchorsAction::Remove),
+                life: Some(_),
+                ..
+            }) => {
+                "`--for` is for `add-negative`: a zone is validated as soon as its anchor is removed; leave it out"
+            }
+            CtlCommand::Anchors(AnchorsCommand { action: None, life: Some(_), .. }) => {
+                "`--for` is for `add-negative`; write `anchors add-negative NAME --for TIME`"
+            }
+            _ => return Ok(self),
         };
-        let PrefixCommand { action: Undrain, over: Some(_), .. } = prefix else { return Ok(self) };
-        let text =
-            "`--over` is for `drain`: a prefix that drains no more is in new answers at once; leave it out";
         Err(Cli::command().error(ErrorKind::ArgumentConflict, text))
     }
 }

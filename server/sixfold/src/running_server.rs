@@ -52,6 +52,8 @@ pub struct WorkerStatus {
     pub outbound_queries: usize,
     /// Open links to upstreams.
     pub links: usize,
+    /// Signatures that are being verified, or wait for it.
+    pub signatures: usize,
     /// Octets that the cache uses, and entries in it.
     pub cached: (usize, usize),
     /// Answers with each prefix, if its engine counts them.
@@ -130,6 +132,7 @@ impl ServerHandle {
                 pending: engine.pending(),
                 outbound_queries: engine.outbound_queries(),
                 links: engine.open_links(),
+                signatures: engine.signatures(),
                 cached: engine.cached(),
                 prefix_answers: engine.prefix_answers(),
                 has_only_stripping: engine.has_only_stripping_forwarders(),

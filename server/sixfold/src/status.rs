@@ -6,6 +6,7 @@ use crate::date;
 use crate::memory;
 use crate::prefixes::report;
 use crate::running_server::{ServerHandle, WorkerStatus, health};
+use crate::trust::report::Summary;
 use crate::upgrade::history::History;
 use crate::upstream_trouble::Trouble;
 use crate::version;
@@ -49,6 +50,10 @@ pub async fn text(server: &ServerHandle) -> String {
     line("workers", format!("{} ({} responding)", statuses.len(), responding.len()));
     line("memory", memory(server));
     line("pending", responding.iter().map(|status| status.pending).sum::<usize>().to_string());
+    if let Some(anchors) = Summary::of(server) {
+        line("anchors", anchors.to_string());
+        line("signatures", format!("{} being verified or waiting", signatures(&responding)));
+    }
     line("streams", server.streams.connections().to_string());
     line("upgrades", upgrades(&server.upgrade.history()));
     for upstream in of_workers(&responding, config.upstream.transport) {
@@ -85,11 +90,18 @@ pub async fn json(server: &ServerHandle) -> Value {
         "workers_responding": responding.len(),
         "pending": responding.iter().map(|status| status.pending).sum::<usize>(),
         "streams": server.streams.connections(),
+        "trust_anchors": Summary::of(server).as_ref().map(Summary::to_json),
+        "signatures": signatures(&responding),
         "upstreams": with_tls(server, &responding)
             .iter()
             .map(UpstreamStatus::to_json)
             .collect::<Vec<_>>(),
     })
+}
+
+/// The signatures of all workers that are being verified, or wait for it.
+pub fn signatures(workers: &[&Arc<WorkerStatus>]) -> usize {
+    workers.iter().map(|status| status.signatures).sum()
 }
 
 /// The addresses of the encrypted listeners, by their keys in the configuration.

@@ -74,7 +74,7 @@ impl Resolver {
                     validator.refusals.note(hash, qtype, cx.now);
                     self.upstream.end_checking(index);
                     count(Status::Bogus(reason), cx);
-                    return self.refuse(index, reason.ede(), cx);
+                    return self.give_kept_or_refuse(index, reason, cx);
                 }
                 if self.upstream.outbound_queries[index].qtype != Type::AAAA {
                     return self.pass_on(index, reply, cx);
@@ -278,10 +278,8 @@ impl Resolver {
     /// Asks a question that is held again, because its reply is bogus: of another server, or once with CD clear. False: that was done, or was
     /// in vain a short time ago.
     pub(super) fn ask_again(&mut self, index: Index, cx: &mut Context<'_, impl Outbox>) -> bool {
-        let Resolver { validator: Some(validator), upstream, .. } = self else { return false };
-        let OutboundQuery { hash, qtype, .. } = upstream.outbound_queries[index];
-        upstream.ask_another(index, cx)
-            || !validator.refusals.has(hash, qtype, cx.now) && upstream.ask_with_checking(index, cx)
+        self.upstream.ask_another(index, cx)
+            || !self.was_refused(index, cx) && self.upstream.ask_with_checking(index, cx)
     }
 
     /// Does what the verdict of a validation means for what it was about.
@@ -327,10 +325,14 @@ impl Resolver {
         if verdict.status == Status::Secure {
             self.keep_denials(task, index, cx);
         }
+        let is_permissive = self.is_permissive();
         let Resolver { validator: Some(validator), upstream, frames, .. } = self else { return };
         trace_verdict(upstream, index, verdict, cx);
         let message = validator.tasks[task].message;
-        let is_permissive = validator.config.as_ref().is_some_and(|config| config.permissive);
+        let bogus = match verdict.status {
+            Status::Bogus(reason) => Some(reason),
+            _ => None,
+        };
         let refused = match verdict.status {
             Status::Bogus(reason) if !is_permissive || reason == Bogus::Unreachable => Some(reason),
             _ => None,
@@ -346,12 +348,17 @@ impl Resolver {
         };
         validator.tasks.give(task);
         self.note_signatures(index, message, verdict.status, cx);
-        self.upstream.parked.free(message);
-        if let Some(reason) = refused
-            && reason != Bogus::TooMuchWork
+        let is_asked_again = bogus.is_some_and(|reason| reason != Bogus::TooMuchWork)
+            // An answer without AD is not cached, so every query would be asked of everybody.
+            && !(is_permissive && self.was_refused(index, cx))
             && !self.has_broken_chain(index, cx)
-            && self.ask_again(index, cx)
-        {
+            && self.ask_again(index, cx);
+        let kept = &mut self.upstream.outbound_queries[index].parked;
+        match is_asked_again && refused.is_none() && *kept == NONE {
+            true => *kept = message,
+            false => self.upstream.parked.free(message),
+        }
+        if let Some(reason) = bogus.filter(|_| is_asked_again) {
             if let Some(validator) = &mut self.validator
                 && validator.asked_again.iter().all(|(outbound, _)| *outbound != index)
             {
@@ -363,7 +370,7 @@ impl Resolver {
         validator.asked_again.retain(|(outbound, _)| *outbound != index);
         upstream.end_checking(index);
         validator.budgets.forget_asker(index);
-        if refused.is_some() {
+        if bogus.is_some() {
             let OutboundQuery { hash, qtype, .. } = upstream.outbound_queries[index];
             validator.refusals.note(hash, qtype, cx.now);
         }
@@ -376,7 +383,7 @@ impl Resolver {
                 let chain = Chain::follow(&message);
                 self.store_and_serve(index, &Outcome::Reply(&message, &chain), cx);
             }
-            (Some(reason), _) => self.refuse(index, reason.ede(), cx),
+            (Some(reason), _) => self.give_kept_or_refuse(index, reason, cx),
             // A reply that is too long once its names are compressed anew.
             (None, None) => self.refuse(index, ede::INVALID_DATA, cx),
         }
@@ -403,6 +410,33 @@ impl Resolver {
             let longest_secs = max_ttl_secs.min(max_negative_ttl_secs);
             ranges.learn(outbound.group, &groups, validation.states(), longest_secs, cx.now);
         }
+    }
+
+    fn is_permissive(&self) -> bool {
+        let config = self.validator.as_ref().and_then(|validator| validator.config.as_ref());
+        config.is_some_and(|config| config.permissive)
+    }
+
+    /// True if all replies to a question were bogus a short time ago.
+    fn was_refused(&self, index: Index, cx: &Context<'_, impl Outbox>) -> bool {
+        let OutboundQuery { hash, qtype, .. } = self.upstream.outbound_queries[index];
+        self.validator.as_ref().is_some_and(|validator| validator.refusals.has(hash, qtype, cx.now))
+    }
+
+    /// Ends a question that was asked again in vain: with `permissive` its first reply is given, without AD; otherwise it is refused.
+    fn give_kept_or_refuse(&mut self, index: Index, reason: Bogus, cx: &mut Context<'_, impl Outbox>) {
+        let kept = if self.is_permissive() { self.upstream.outbound_queries[index].parked } else { NONE };
+        let mut frame = self.frames.take();
+        let written = Message::parse(self.upstream.parked.get(kept)).ok().and_then(|message| {
+            let verdict =
+                Verdict { status: Status::Bogus(reason), outcome: dnssec::Outcome::Failure, ttl: 0 };
+            write_insecure(&message, &verdict, None, &mut frame)
+        });
+        match written.and_then(|length| Message::parse(&frame[..length]).ok()) {
+            Some(message) => self.pass_on(index, Some(&message), cx),
+            None => self.refuse(index, reason.ede(), cx),
+        }
+        self.frames.give(frame);
     }
 
     /// True if the name of a question asks if a key of the root is trusted, and its secure reply is withheld to say so (RFC 8509). With DNS64

@@ -148,7 +148,7 @@ pub struct OutboundQuery {
     pub group: u32,
     /// Flush epoch of the cache when the outbound query began.
     pub flush_epoch: u32,
-    /// Index of the parked reply. [`NONE`]: the question failed.
+    /// Index of the parked reply. [`NONE`]: the question failed. While a question is asked again, its first reply, if that may be used.
     /// [`NOT_PARKED`](crate::upstream::parked_replies::NOT_PARKED): there was no room for the reply.
     pub parked: Index,
     /// Deadline of the current attempt.
@@ -661,9 +661,9 @@ impl Upstream {
         if self.outbound_queries[index].early_a_users == 0 {
             return self.free_outbound_query(index);
         }
-        if let Some(reply) = reply {
-            self.outbound_queries[index].parked = self.parked.park(reply);
-        }
+        let parked = reply.map_or(NONE, |reply| self.parked.park(reply));
+        let kept = core::mem::replace(&mut self.outbound_queries[index].parked, parked);
+        self.parked.free(kept);
     }
 
     /// True if no upstream has replied to a question in its usual time.

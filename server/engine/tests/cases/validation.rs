@@ -429,6 +429,64 @@ fn permissive_validation_answers_bogus_data_without_ad_and_no_broken_chain() {
     }
 }
 
+/// Reaction of the second of two forwarders, while the first gives bogus data.
+#[derive(Clone, Copy, Debug)]
+enum Second {
+    Good,
+    Bogus,
+    Fails,
+    Silent,
+}
+
+// To see what would fail, the way is the one that decides it: other servers first, and once with CD clear (RFC 6840 appendix B). What they
+// cannot give does not take the data away.
+#[test]
+fn permissive_validation_asks_others_first_and_answers_without_ad_only_what_would_fail() {
+    let (good, bad) =
+        (zones_with(Plant::None), zones_with(Plant::Signature(Place::Address, Twist::SignatureBit)));
+    for (second, is_authentic) in
+        [(Second::Good, true), (Second::Bogus, false), (Second::Fails, false), (Second::Silent, false)]
+    {
+        let mut settings = validating(&good);
+        settings.upstream.forwarders = crate::world::forwarders("192.0.2.53 192.0.2.54");
+        settings.validation = Some(Arc::new(ValidationConfig { permissive: true, ..config(&good) }));
+        let mut world = world(&good, settings);
+        let both = [Rc::clone(&bad), Rc::clone(&good)];
+        world.set_upstreams(move |asked, _| {
+            let is_address = asked.qtype() == Type::A;
+            let is_first = asked.upstream.ip() == std::net::IpAddr::from([192, 0, 2, 53]);
+            match second {
+                _ if !is_address => reply(&both[1], asked),
+                _ if is_first => reply(&both[0], asked),
+                Second::Good => reply(&both[1], asked),
+                Second::Bogus => reply(&both[0], asked),
+                Second::Fails => {
+                    let mut octets = asked.bytes.clone();
+                    (octets[2], octets[3]) = (octets[2] | 0x80, 0x80 | Rcode::SERVFAIL.0 as u8);
+                    vec![deliver_octets(asked, Span::from_millis(10), octets)]
+                }
+                Second::Silent => vec![],
+            }
+        });
+        let query = ClientQuery { qtype: Type::A, ..classed(&good, "both", C2) };
+        let asked_of_both = |world: &World| {
+            let of_name = world.asked.iter().filter(|asked| asked.qtype() == Type::A);
+            of_name.map(|asked| asked.upstream).collect::<std::collections::BTreeSet<_>>().len() == 2
+        };
+        let (answer, ..) = resolve(&mut world, &query);
+        let given =
+            (answer.rcode(), answer.flags().contains(Flags::AD), answer.records(Section::Answer).len());
+        assert_eq!((given.0, given.1, given.2 > 0), (Rcode::NOERROR, is_authentic, true), "{second:?}");
+        assert!(asked_of_both(&world), "{second:?}");
+        // Soon after, all others are not asked in vain again.
+        world.asked.clear();
+        let (answer, ..) = resolve(&mut world, &query.clone().id(77));
+        assert_eq!(answer.rcode(), Rcode::NOERROR, "{second:?}");
+        let questions = world.asked.iter().filter(|asked| asked.qtype() == Type::A).count();
+        assert_eq!(questions, if is_authentic { 2 } else { 1 }, "{second:?}");
+    }
+}
+
 #[test]
 fn a_driver_that_takes_no_verification_gets_servfail_and_no_synthesis() {
     let zones = zones_with(Plant::None);

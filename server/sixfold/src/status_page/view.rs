@@ -10,6 +10,7 @@ use crate::needs::{self, Shown};
 use crate::running_server::{ServerHandle, WorkerStatus};
 use crate::status::{self, Certificate, SERVING, UpstreamStatus};
 use crate::traffic::{PERIOD, Sample, Window, sample_before};
+use crate::trust::report::Summary;
 use crate::{policy_zones, upgrade, version};
 use engine::Counter;
 use engine::needs::NeedingNetwork;
@@ -365,6 +366,10 @@ fn facts(
         ("Links to upstreams", sum(|status| status.links)),
         ("Cache entries", sum(|status| status.cached.1)),
     ];
+    if let Some(anchors) = Summary::of(server) {
+        facts.push(("Trust anchors", anchors.to_string()));
+        facts.push(("Signatures to verify", sum(|status| status.signatures)));
+    }
     for (key, addresses) in status::encrypted_listeners(config) {
         let name = match key {
             "listen-dot" => "DNS over TLS",

@@ -7,7 +7,8 @@ use crate::date;
 use crate::running_server::ServerHandle;
 use anchors::name::to_text;
 use anchors::{Data, Key, Negative, State};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Seconds of a day.
@@ -180,6 +181,52 @@ pub async fn remove_negative(server: &ServerHandle, zone: &str, format: Format) 
 async fn put_in_force(server: &ServerHandle) {
     apply(server).await;
     server.trust.wake.notify_one();
+}
+
+/// Trust anchors in short, for `sixfold ctl status` and the status page.
+pub struct Summary {
+    /// `root`, or the path of the file.
+    source: String,
+    is_followed: bool,
+    /// Number of keys in each state.
+    keys: Vec<(&'static str, usize)>,
+    /// Number of negative anchors.
+    negative: usize,
+}
+
+impl Summary {
+    /// The anchors in force. None: nothing is validated.
+    pub fn of(server: &ServerHandle) -> Option<Summary> {
+        let (keys, negative) = counts(&server.trust)?;
+        let config = server.config();
+        let file = config.dnssec.trust_anchors.file();
+        let source = file.map_or("root".to_owned(), |path| path.display().to_string());
+        Some(Summary { source, is_followed: config.follows_anchors(), keys, negative })
+    }
+
+    /// The object of `sixfold ctl status --json`.
+    pub fn to_json(&self) -> Value {
+        let keys: Map<String, Value> =
+            self.keys.iter().map(|&(state, count)| (state.to_owned(), count.into())).collect();
+        json!({
+            "source": self.source,
+            "followed": self.is_followed,
+            "keys": keys,
+            "negative": self.negative,
+        })
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Summary { source, is_followed, keys, negative } = self;
+        write!(f, "{source}, {}: ", if *is_followed { "followed" } else { "not followed" })?;
+        let present = keys.iter().filter(|(_, count)| *count > 0);
+        for (state, count) in present {
+            write!(f, "{count} {state}, ")?;
+        }
+        write!(f, "{negative} negative")
+    }
 }
 
 /// Number of keys in each state, and of negative anchors. None: nothing is validated.

@@ -275,6 +275,15 @@ fn a_negative_anchor_of_an_operator_holds_until_it_is_removed_and_over_a_reload(
     success(&server.ctl(&["reload"]));
     let shown = objects(&server).into_iter().find(|one| one["state"] == "negative").unwrap();
     assert_eq!((&shown["zone"], &shown["source"]), (&HOST.into(), &"added".into()));
+    let status = success(&server.ctl(&["status"]));
+    let file = zone.folder.file("anchors").display().to_string();
+    assert!(status.contains(&format!("\nanchors     {file}, followed: 1 valid, 1 negative\n")), "{status}");
+    assert!(status.contains("\nsignatures  0 being verified or waiting\n"), "{status}");
+    let status: Value = serde_json::from_str(&success(&server.ctl(&["status", "--json"]))).unwrap();
+    let anchors = &status["trust_anchors"];
+    assert_eq!((&anchors["source"], &anchors["followed"]), (&file.into(), &true.into()));
+    assert_eq!((&anchors["keys"]["valid"], &anchors["negative"]), (&1.into(), &1.into()));
+    assert_eq!((&anchors["keys"]["add-pend"], &status["signatures"]), (&0.into(), &0.into()));
     assert_eq!(ask(&server), UNCHECKED);
     let removed = success(&server.ctl(&["anchors", "remove", HOST]));
     assert!(removed.contains("is validated again"), "{removed}");
@@ -288,6 +297,16 @@ fn a_negative_anchor_of_an_operator_holds_until_it_is_removed_and_over_a_reload(
     assert!(!server.ctl(&["anchors", "add-negative", HOST]).status.success(), "without an end");
     let longer = server.ctl(&["anchors", "add-negative", HOST, "--for", "8d"]);
     assert_eq!(longer.status.code(), Some(2));
+}
+
+#[test]
+fn a_time_is_for_a_negative_anchor_that_is_added_and_otherwise_wrong_usage() {
+    for words in [&["anchors", "remove", HOST, "--for", "1h"][..], &["anchors", "--for", "1h"]] {
+        let output = crate::daemon::sixfold(&[&["ctl"], words].concat());
+        let told = crate::daemon::stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{words:?}: {told}");
+        assert!(told.starts_with("sixfold: `--for` is for `add-negative`"), "{words:?}: {told}");
+    }
 }
 
 #[test]
