@@ -63,6 +63,7 @@ fn start_order(plan: &Plan, cores: &Cores, upstream: SocketAddr, sweep: &str) ->
         options: plan.device.options.clone(),
         transport: plan.tester.transport,
         as_shipped: plan.device.as_shipped,
+        trust_anchor: None,
     };
     Ok(Start { recipe, settings, cores: cores.device(workers), environment: BTreeMap::new() })
 }
