@@ -65,11 +65,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Share of the questions with the right answer in time.
-    pub fn kept(&self) -> f64 {
-        self.right as f64 / self.sent as f64
-    }
-
     /// Percentile of the times, in milliseconds.
     pub fn ms(&self, percent: f64) -> f64 {
         let delays: Vec<f64> = self.delays_us.iter().map(|delay| f64::from(*delay) / 1e3).collect();

@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_name_among_the_many_has_an_address_and_a_denial_that_are_signed() {
-        for algorithm in Algorithm::ALL {
+        for algorithm in [Algorithm::EcdsaP256, Algorithm::Ed25519, Algorithm::Rsa2048] {
             let zones = Zones::new(Some(algorithm), 5, 0).unwrap();
             let key = zones.leaf_key.as_ref().unwrap();
             for number in 0..5 {
