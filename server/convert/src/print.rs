@@ -196,6 +196,7 @@ impl Page {
         table.list("negative-trust-anchors", &validation.negative);
         table.value("permissive", validation.permissive.then_some(true));
         table.value("nsec3-iterations", validation.nsec3_iterations);
+        table.value("aggressive-nsec", validation.without_aggressive_nsec.then_some(false));
         self.table(table);
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Validation {
     pub(crate) negative: Vec<String>,
     pub(crate) permissive: bool,
     pub(crate) nsec3_iterations: Option<u64>,
+    /// True if the source uses no proof for another name.
+    pub(crate) without_aggressive_nsec: bool,
 }
 
 impl Validation {

@@ -44,6 +44,9 @@ impl Switches {
                     validation::except(&mut draft.model.validation, element.keyword())?;
                 }
             }
+            "synth-from-dnssec" => {
+                draft.model.validation.without_aggressive_nsec = value::yes_no(word) == Some(false);
+            }
             "dnssec-accept-expired" => {
                 require(value::yes_no(word) == Some(false), "Sixfold takes no expired signature")?;
             }

@@ -47,7 +47,7 @@ pub(super) const OPTIONS: &[(&str, Known)] = &[
     ),
     (
         "root-delegation-only qname-minimization \
-         max-recursion-depth max-recursion-queries resolver-nonbackoff-tries preferred-glue synth-from-dnssec glue-cache lame-ttl servfail-ttl trust-anchor-telemetry \
+         max-recursion-depth max-recursion-queries resolver-nonbackoff-tries preferred-glue glue-cache lame-ttl servfail-ttl trust-anchor-telemetry \
          dual-stack-servers attach-cache cleaning-interval root-key-sentinel deny-answer-hosts \
          max-query-count max-query-restarts sig0checks-quota",
         NoMeaning(RECURSION),

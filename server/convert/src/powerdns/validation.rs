@@ -66,6 +66,7 @@ impl Switches {
                 let key = &mut draft.model.validation.nsec3_iterations;
                 value::set_number(key, value, range::NSEC3_ITERATIONS)?;
             }
+            "aggressive-nsec-cache-size" => draft.model.validation.without_aggressive_nsec = value == "0",
             "signature-inception-skew" | "trustanchorfile" => {}
             "lua-config-file" => self.read_script(setting, sources, draft)?,
             _ => return Ok(false),

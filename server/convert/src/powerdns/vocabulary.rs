@@ -23,7 +23,7 @@ pub(super) const SETTINGS: &[(&str, Known)] = &[
     ("dnssec-log-bogus", NoMeaning("Sixfold counts bogus data by their reasons")),
     ("dnssec-disabled-algorithms", LeftOver("see `dnssec.algorithms`")),
     (
-        "x-dnssec-names aggressive-nsec-cache-size aggressive-cache-min-nsec3-hit-ratio aggressive-cache-max-nsec3-hash-cost \
+        "x-dnssec-names aggressive-cache-min-nsec3-hit-ratio aggressive-cache-max-nsec3-hash-cost \
          max-dnskeys max-ds-per-zone max-nsec3s-per-record max-nsec3-hash-computations-per-query max-rrsigs-per-record \
          max-signature-validations-per-query trustanchorfile-interval",
         NoMeaning("Sixfold bounds the work of validation itself"),

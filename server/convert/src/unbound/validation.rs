@@ -52,6 +52,7 @@ pub(super) fn read(attribute: &Attribute, draft: &mut Draft) -> Reading<bool> {
     match attribute.key.as_str() {
         "domain-insecure" => except(validation, text)?,
         "val-permissive-mode" => validation.permissive = text == "yes",
+        "aggressive-nsec" => validation.without_aggressive_nsec = text == "no",
         "val-nsec3-keysize-iterations" => {
             read_iterations(&mut validation.nsec3_iterations, &attribute.values.join(" "))?;
         }

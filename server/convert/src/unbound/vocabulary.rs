@@ -40,7 +40,7 @@ pub(super) const SERVER: &[(&str, Known)] = &[
         "target-fetch-policy harden-short-bufsize harden-large-queries harden-glue harden-below-nxdomain \
          harden-referral-path harden-algo-downgrade harden-unverified-glue harden-unknown-additional qname-minimisation \
          qname-minimisation-strict prefer-ip4 prefer-ip6 do-not-query-address do-not-query-localhost \
-         fast-server-permil fast-server-num hide-trustanchor root-key-sentinel aggressive-nsec disable-edns-do \
+         fast-server-permil fast-server-num hide-trustanchor root-key-sentinel disable-edns-do \
          disable-dnssec-lame-check zonemd-permissive-mode zonemd-check",
         NoMeaning(RECURSION),
     ),
