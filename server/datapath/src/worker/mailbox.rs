@@ -168,7 +168,7 @@ impl<M> Mailbox<M> {
         taken.map(|_| TaskPlace { mailbox: self, is_used: false }).map_err(|_| MailboxFull)
     }
 
-    /// Posts the outcome of a verification, and wakes the worker.
+    /// Posts the outcome of a verification. The worker may sleep until [`Mailbox::wake_for_outcomes`].
     pub(super) fn post_verified(&self, id: VerificationId, is_valid: bool) {
         // Counted first: the worker takes one only after it was counted.
         self.outcomes.fetch_add(1, Ordering::SeqCst);
@@ -176,7 +176,13 @@ impl<M> Mailbox<M> {
             self.outcomes.fetch_sub(1, Ordering::SeqCst);
             debug_assert!(false, "more outcomes than verifications");
         }
-        let _ = self.wake();
+    }
+
+    /// Wakes the worker if it sleeps and outcomes of verifications wait.
+    pub(super) fn wake_for_outcomes(&self) {
+        if self.outcomes.load(Ordering::SeqCst) != 0 {
+            let _ = self.wake();
+        }
     }
 
     /// Takes the outcome of a verification.
@@ -282,6 +288,12 @@ impl<M> Mailbox<M> {
             self.mark_awake();
         }
         quiet
+    }
+
+    /// True if the worker sleeps and nobody has woken it.
+    #[cfg(test)]
+    pub(super) fn sleeps(&self) -> bool {
+        !self.awake.load(Ordering::SeqCst)
     }
 
     /// The worker is awake, and will check the mailbox before it sleeps again.

@@ -1,6 +1,8 @@
 //! Threads that verify signatures for the workers. A verification takes as long as fifty answers, so none is done on a worker.
 //!
-//! The threads share one queue, from which they sleep when it is empty. The outcome goes to the mailbox of the worker that asked. How many
+//! The threads share one queue, from which they sleep when it is empty. The outcome goes to the mailbox of the worker that asked, which is
+//! woken when the queue is empty, or some verifications later ([`WAKE_AFTER`]): a turn of its event loop for each outcome costs as much as
+//! half of a verification, and takes the processor from this thread if there is no other one. How many
 //! verifications a worker has outside, and in which order they leave, is decided by its machine, fairly by client network; so the queue is
 //! short, and bounded by what all workers may have outside.
 
@@ -11,7 +13,10 @@ use engine::{SignedData, VerificationId};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Longest time for which outcomes wait in the mailbox of a worker that sleeps, while other verifications are done.
+const WAKE_AFTER: Duration = Duration::from_micros(500);
 
 /// The arithmetic: true if a signature is valid.
 pub type VerifySignature = fn(&SignedData<'_>) -> bool;
@@ -32,6 +37,8 @@ struct Queue {
     threads: usize,
     /// Their clocks.
     clocks: Vec<ThreadClock>,
+    /// Threads that wait for a job.
+    waiting: usize,
     is_stopped: bool,
 }
 
@@ -85,8 +92,11 @@ impl<M: 'static> SignatureThreads<M> {
         let mut octets = queue.spare.pop().unwrap_or_default();
         signed.write(&mut octets);
         queue.jobs.push_back(Job { worker, id, signed: octets });
+        let is_waited_for = queue.waiting > 0;
         drop(queue);
-        self.inner.has_jobs.notify_one();
+        if is_waited_for {
+            self.inner.has_jobs.notify_one();
+        }
         true
     }
 }
@@ -106,29 +116,43 @@ impl<M> Inner<M> {
 
     fn work(&self, verify: VerifySignature) {
         self.lock().clocks.extend(ThreadClock::of_this_thread());
-        while let Some(Job { worker, id, signed }) = self.next() {
+        // Time of the first outcome for which no worker was woken.
+        let mut first = None;
+        while let Some(Job { worker, id, signed }) = self.next(&mut first) {
             let is_valid = SignedData::read(&signed).is_some_and(|signed| verify(&signed));
             self.mailboxes[worker].post_verified(id, is_valid);
             self.lock().spare.push(signed);
+            if first.get_or_insert_with(Instant::now).elapsed() >= WAKE_AFTER {
+                self.wake_workers(&mut first);
+            }
         }
     }
 
-    /// Waits for the next job. None: the threads are to end.
-    fn next(&self) -> Option<Job> {
-        let queue = self.lock();
-        let mut queue = self
-            .has_jobs
-            .wait_while(queue, |queue| queue.jobs.is_empty() && !queue.is_stopped)
-            .unwrap_or_else(PoisonError::into_inner);
+    /// Waits for the next job. None: the threads are to end. Workers are woken before it waits.
+    fn next(&self, first: &mut Option<Instant>) -> Option<Job> {
+        let mut queue = self.lock();
+        if queue.jobs.is_empty() && first.is_some() {
+            drop(queue);
+            self.wake_workers(first);
+            queue = self.lock();
+        }
+        while queue.jobs.is_empty() && !queue.is_stopped {
+            queue.waiting += 1;
+            queue = self.has_jobs.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.waiting -= 1;
+        }
         if queue.is_stopped { None } else { queue.jobs.pop_front() }
+    }
+
+    fn wake_workers(&self, first: &mut Option<Instant>) {
+        *first = None;
+        self.mailboxes.iter().for_each(|mailbox| mailbox.wake_for_outcomes());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, Instant};
-
     fn verify(signed: &SignedData<'_>) -> bool {
         signed.key == signed.signature
     }
@@ -196,12 +220,45 @@ mod tests {
         let signed = SignedData { algorithm: 15, key: b"", signature: b"", data: b"" };
         assert!(threads.put(0, VerificationId { slot: 0, serial: 0 }, &signed));
         let end = Instant::now() + Duration::from_secs(30);
-        while mailbox.is_empty() {
+        while mailbox.is_empty() || mailbox.sleeps() {
             assert!(Instant::now() < end);
             std::thread::sleep(Duration::from_millis(1));
         }
         assert!(!mailbox.prepare_to_sleep(false));
         assert!(mailbox.take_verified().is_some());
         assert!(mailbox.prepare_to_sleep(false));
+    }
+
+    #[test]
+    fn workers_that_sleep_are_woken_for_every_outcome_whichever_thread_has_the_last_one() {
+        let mailboxes: Vec<Arc<Mailbox<()>>> =
+            (0..2).map(|_| Arc::new(Mailbox::new().expect("an eventfd"))).collect();
+        let threads = SignatureThreads::new(mailboxes.clone());
+        threads.start(3, verify).expect("threads");
+        let signed = SignedData { algorithm: 15, key: b"", signature: b"", data: b"" };
+        let end = Instant::now() + Duration::from_secs(30);
+        for round in 0..300 {
+            let jobs = 1 + round % 7;
+            for slot in 0..jobs {
+                assert!(threads.put(slot as usize % 2, VerificationId { slot, serial: round }, &signed));
+            }
+            let mut left = jobs;
+            while left > 0 {
+                for mailbox in &mailboxes {
+                    while mailbox.take_verified().is_some() {
+                        left -= 1;
+                    }
+                    // A worker that is not woken sleeps until the test fails.
+                    if mailbox.prepare_to_sleep(false) && left > 0 {
+                        let is_owed = |mailbox: &Mailbox<()>| mailbox.sleeps() && !mailbox.is_empty();
+                        while is_owed(mailbox) {
+                            assert!(Instant::now() < end);
+                            std::thread::yield_now();
+                        }
+                    }
+                }
+                assert!(Instant::now() < end, "round {round}: {left} outcomes are missing");
+            }
+        }
     }
 }
