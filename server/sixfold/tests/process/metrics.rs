@@ -238,6 +238,7 @@ fn label_values_are_from_closed_sets() {
                 .contains(&value.as_str()),
                 "limit" => ["questions", "idle", "one_at_a_time"].contains(&value.as_str()),
                 "to" => ["tcp", "udp"].contains(&value.as_str()),
+                "proof" => ["nsec", "nsec3"].contains(&value.as_str()),
                 "status" => ["2xx", "4xx", "5xx"].contains(&value.as_str()),
                 "rcode" | "reason" | "result" => {
                     value.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
