@@ -293,6 +293,12 @@ impl Resolver {
                 steps::a(query, outcome, dns64, &mut rules)
             }
             Stage::NegativeAaaa => steps::negative_aaaa(outcome),
+            // A reload has put an alias in the place of the addresses: its target is resolved as any other name.
+            Stage::DeadAaaa
+                if *decision.get_or_insert_with(|| decide(outcome, dns64)) == AaaaDecision::ChaseCname =>
+            {
+                steps::aaaa(query, AaaaDecision::ChaseCname, outcome, dns64, Usable::All)
+            }
             Stage::DeadAaaa => {
                 let is_verified = steps::verifies_real(query, dns64).is_some();
                 let usable = match outcome {
@@ -308,7 +314,13 @@ impl Resolver {
             }
         };
         match next {
-            Next::Chase(reply, chain) => self.chase(pending, reply, chain, cx),
+            Next::Chase(reply, chain) => {
+                let state = &mut self.clients.pending_queries[pending];
+                if state.stage == Stage::DeadAaaa {
+                    state.stage = Stage::Aaaa;
+                }
+                self.chase(pending, reply, chain, cx)
+            }
             Next::AskA(ask) => self.ask_a(pending, ask, cx),
             Next::CheckBogus => self.check_bogus(pending, cx),
             Next::RecheckBogus => {
