@@ -106,20 +106,6 @@ pub fn run_when_idle() -> io::Result<()> {
     check(result as libc::c_int).map(drop)
 }
 
-/// Lets other threads of the process go before the calling one: it keeps a tenth of a processor that another thread wants whole, and waits
-/// for one that wakes up.
-///
-/// # Errors
-///
-/// The error of setpriority(2): a sandbox may forbid it.
-pub(crate) fn lower_priority() -> io::Result<()> {
-    // SAFETY: the call takes numbers. 0 stands for the calling thread.
-    check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWER_NICE) }).map(drop)
-}
-
-/// Nice value of threads that let others go first.
-const LOWER_NICE: libc::c_int = 10;
-
 /// Lets clients send data with the SYN to a listening TCP socket (Fast Open, RFC 7413). At most `pending` such connections
 /// may wait for the end of their handshake. Beyond that, and if net.ipv4.tcp_fastopen does not allow Fast Open, the kernel
 /// makes ordinary connections.

@@ -6,7 +6,7 @@
 //! verifications a worker has outside, and in which order they leave, is decided by its machine, fairly by client network; so the queue is
 //! short, and bounded by what all workers may have outside.
 
-use crate::socket::syscalls::{ThreadClock, lower_priority};
+use crate::socket::syscalls::ThreadClock;
 use crate::worker::mailbox::Mailbox;
 use engine::limits::JOBS;
 use engine::{SignedData, VerificationId};
@@ -116,8 +116,6 @@ impl<M> Inner<M> {
 
     fn work(&self, verify: VerifySignature) {
         self.lock().clocks.extend(ThreadClock::of_this_thread());
-        // Answers from the cache and for unsigned names are not to wait for signatures. Without it they do, and nothing else.
-        let _ = lower_priority();
         // Time of the first outcome for which no worker was woken.
         let mut first = None;
         while let Some(Job { worker, id, signed }) = self.next(&mut first) {

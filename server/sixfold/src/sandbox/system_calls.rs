@@ -220,8 +220,6 @@ pub fn allowed_if(process: u32, writes: bool) -> Vec<(c_long, Vec<Vec<Argument>>
         (libc::SYS_ioctl, IOCTLS.iter().map(|&request| vec![is(1, request)]).collect()),
         // The thread of a reload only gets processor time that no other thread wants.
         (libc::SYS_sched_setscheduler, vec![vec![is(0, 0), is(1, libc::SCHED_IDLE as u32)]]),
-        // Threads that verify signatures let workers go first: PRIO_PROCESS, and the thread itself.
-        (libc::SYS_setpriority, vec![vec![is(0, 0), is(1, 0)]]),
         // Names of threads, and of memory (glibc and the standard library label it).
         (
             libc::SYS_prctl,
