@@ -59,9 +59,9 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// What fits messages of 64 KiB; keys and signatures are those of the paper on KeyTrap (Heftrig, Schulmann, Vogel, Waidner, 2024).
+    /// Sizes that fit messages of 64 KiB; keys and signatures are those of the paper on KeyTrap (Heftrig, Schulmann, Vogel, Waidner, 2024).
     pub const FULL: Sizes = Sizes { keys: 589, signatures: 519, ds: 300, proofs: 280 };
-    /// What is made in a moment.
+    /// Sizes that are made in a moment.
     pub const SMALL: Sizes = Sizes { keys: 3, signatures: 4, ds: 3, proofs: 5 };
 }
 

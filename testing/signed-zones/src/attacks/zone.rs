@@ -84,7 +84,7 @@ fn with(set: &Rrset, signatures: impl IntoIterator<Item = Vec<u8>>) -> Vec<Recor
     records
 }
 
-/// What a zone has beside its apex.
+/// Contents of a zone beside its apex.
 pub(super) enum Content {
     /// Every name has an address and is signed.
     Honest,
