@@ -9,12 +9,24 @@ use wire::{Rcode, Type};
 
 /// The upstream answers for 100 names from this number on, and never for names below it.
 const ANSWERED: u32 = 10_000;
+/// It answers for this one after seconds.
+const SLOW: u32 = 20_000;
 
 fn upstream() -> Upstream {
     Upstream::start(|name| {
-        let answered = (ANSWERED..ANSWERED + 100).any(|number| name == format!("{}.", name_of(number)));
-        if answered { Behavior::Answer } else { Behavior::Ignore }
+        let is = |number: u32| name == format!("{}.", name_of(number));
+        match (ANSWERED..ANSWERED + 100).any(is) {
+            true => Behavior::Answer,
+            false if is(SLOW) => Behavior::After(Duration::from_secs(4)),
+            false => Behavior::Ignore,
+        }
     })
+}
+
+/// Lets the server learn that the upstream may take seconds. Else a query counts as late after 200 ms, and gives way to newer ones: time
+/// that a slow machine takes between two steps of a test.
+fn learn_slowness(server: &Daemon) {
+    assert_eq!(at(200, server).ask(&name_of(SLOW), Type::AAAA).rcode, Rcode::NOERROR);
 }
 
 fn start(upstream: &Upstream, lines: &[&str]) -> Daemon {
@@ -30,6 +42,7 @@ fn at(last: u8, server: &Daemon) -> Udp {
 fn when_all_room_is_taken_another_network_is_served_and_the_greedy_one_is_refused() {
     let upstream = upstream();
     let server = start(&upstream, &["limits.pending = 50"]);
+    learn_slowness(&server);
     let greedy = at(1, &server);
     for number in 0..50 {
         greedy.send(&query(number as u16, &name_of(number), Type::AAAA));
@@ -61,6 +74,7 @@ fn when_all_room_is_taken_another_network_is_served_and_the_greedy_one_is_refuse
 fn a_network_has_at_most_its_share_of_pending_questions() {
     let upstream = upstream();
     let server = start(&upstream, &["limits.pending-per-client = 10"]);
+    learn_slowness(&server);
     let greedy = at(1, &server);
     for number in 0..10 {
         greedy.send(&query(number as u16, &name_of(number), Type::AAAA));
