@@ -55,11 +55,11 @@ pub async fn serve(listener: TcpListener, server: Arc<ServerHandle>) {
     }
 }
 
-/// True if `metrics.allow` has the address. Over a socket of both families, an IPv4 address comes in the form of IPv6.
+/// True if `metrics.allow` is empty or has the address. Over a socket of both families, an IPv4 address comes in the form of IPv6.
 fn is_allowed(peer: IpAddr, config: &Config) -> bool {
     let peer = peer.to_canonical();
     let peer = Network::of(peer, if peer.is_ipv4() { 32 } else { 128 });
-    config.metrics.allow.iter().any(|network| network.contains(&peer))
+    config.metrics.allow.is_empty() || config.metrics.allow.iter().any(|network| network.contains(&peer))
 }
 
 async fn serve_connection(stream: TcpStream, slot: Rc<ConnectionSlot>, server: Arc<ServerHandle>) {

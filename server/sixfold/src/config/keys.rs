@@ -381,10 +381,8 @@ tables! {
         /// Address of the HTTP server for /metrics, /livez, /readyz and /status (an HTML status page); default port 9464.
         /// `""` turns it off.
         "listen" listen: Option<SocketAddr> = Some(DEFAULT_METRICS), MetricsAddress(DEFAULT_METRICS.port()), Upgrade;
-        /// Networks that may use this HTTP server; connections from elsewhere are closed, and counted.
-        "allow" allow: Vec<Network> = vec![known(("::", 0)), known(("0.0.0.0", 0))], List {
-            empty: Some("name the networks that may use it, or turn it off with listen = \"\""), ..networks(any_network)
-        };
+        /// Networks that may use this HTTP server; connections from elsewhere are closed, and counted. Empty: whoever reaches it.
+        "allow" allow: Vec<Network> = Vec::new(), networks(any_network);
     }
 
     /// `[control]`.
