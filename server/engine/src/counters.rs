@@ -84,8 +84,10 @@ counters! {
     NotSynthesizedDnssec = "not_synthesized_total" {"reason": "dnssec"};
     /// Not synthesized: RD was clear and `recursive-only` is set.
     NotSynthesizedNotRecursive = "not_synthesized_total" {"reason": "not_recursive"};
-    /// Not synthesized: the upstream reported a bogus answer.
+    /// Not synthesized: the data are bogus, as an upstream or the validation here found.
     NotSynthesizedBogus = "not_synthesized_total" {"reason": "bogus"};
+    /// Not synthesized: the validation here could not prove that the failure of the AAAA lookup is no attack.
+    NotSynthesizedUnproven = "not_synthesized_total" {"reason": "unproven"};
     /// Not synthesized: the AAAA lookup failed, and by configuration the failure is the answer.
     NotSynthesizedFailure = "not_synthesized_total" {"reason": "failure_passed"};
     /// Not synthesized: the A answer is empty.

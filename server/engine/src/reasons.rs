@@ -35,8 +35,10 @@ pub enum PassReason {
     RealAaaa,
     /// The name does not exist.
     NxDomain,
-    /// An upstream reported a bogus answer.
+    /// The data are bogus, as an upstream or the validation here found.
     Bogus,
+    /// The validation here could not prove that the failure of the AAAA lookup is no attack.
+    Unproven,
     /// The AAAA lookup failed, and by configuration the failure is the answer.
     Failure,
     /// There is no A record.
@@ -53,6 +55,7 @@ impl PassReason {
             PassReason::RealAaaa => Counter::NotSynthesizedReal,
             PassReason::NxDomain => Counter::NotSynthesizedNxDomain,
             PassReason::Bogus => Counter::NotSynthesizedBogus,
+            PassReason::Unproven => Counter::NotSynthesizedUnproven,
             PassReason::Failure => Counter::NotSynthesizedFailure,
             PassReason::NoA => Counter::NotSynthesizedNoA,
             PassReason::AFailed => Counter::NotSynthesizedAFailed,
@@ -99,7 +102,11 @@ impl AnswerReason {
         match reason {
             PassReason::RealAaaa => Some(AnswerReason::RealAaaa),
             PassReason::NxDomain => Some(AnswerReason::NxDomain),
-            PassReason::Bogus | PassReason::Failure | PassReason::NoA | PassReason::AFailed => None,
+            PassReason::Bogus
+            | PassReason::Unproven
+            | PassReason::Failure
+            | PassReason::NoA
+            | PassReason::AFailed => None,
         }
     }
 

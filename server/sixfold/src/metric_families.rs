@@ -109,7 +109,8 @@ pub const SECTIONS: &[Section] = &[
                 "Answers with synthesized AAAA records.", ""),
             Family::of("sixfold_not_synthesized_total", "counter",
                 "`reason`: `real_aaaa` a real AAAA record; `nxdomain`; `client` outside `dns64.clients`, or excluded there; `dnssec` DO and CD \
-                 are set; `not_recursive` RD is clear; `bogus` the upstream calls the data bogus; `failure_passed` by `dns64.on-failure`; `no_a` \
+                 are set; `not_recursive` RD is clear; `bogus` the upstream, or the validation here, calls the data bogus; `unproven` validation lacks keys or DS \
+                 records; `failure_passed` by `dns64.on-failure`; `no_a` \
                  no A record; `a_failed` the A lookup failed; `policy` no address may be embedded, or a response policy zone denies the name; \
                  `no_gateway` no gateway of the prefixes is up, and `dns64.health.all-down` is \"empty\"; \
                  `no_prefix` no prefix has been discovered",

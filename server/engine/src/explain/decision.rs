@@ -174,6 +174,7 @@ impl Decision {
                 PassReason::RealAaaa => "RFC 6147 section 5.1.1",
                 PassReason::NxDomain => "RFC 6147 section 5.1.2",
                 PassReason::Bogus => "RFC 6147 section 5.5 (2)",
+                PassReason::Unproven => "RFC 4035 section 5.5",
                 PassReason::Failure => "dns64.on-failure",
                 PassReason::NoA | PassReason::AFailed => "RFC 6147 section 5.1.6",
             },
@@ -435,7 +436,10 @@ fn write_passed_on(f: &mut fmt::Formatter<'_>, reason: PassReason) -> fmt::Resul
             write!(f, "the name does not exist: NXDOMAIN is the answer")
         }
         PassReason::Bogus => {
-            write!(f, "the upstream found the data bogus: SERVFAIL is the answer")
+            write!(f, "the data are bogus: SERVFAIL is the answer")
+        }
+        PassReason::Unproven => {
+            write!(f, "validation has no proof that the AAAA lookup may fail: SERVFAIL is the answer")
         }
         PassReason::Failure => {
             write!(f, "the AAAA lookup failed, and such failures are passed on")

@@ -217,10 +217,10 @@ pub(crate) fn aaaa<'m, 'a>(
         (AaaaDecision::CheckBogus, _) if query.bogus_recheck => Next::Bogus,
         (AaaaDecision::CheckBogus, _) => Next::CheckBogus,
         (AaaaDecision::Unproven, Outcome::Reply(reply, chain)) => {
-            forward(reply, chain, Some(PassReason::Bogus))
+            forward(reply, chain, Some(PassReason::Unproven))
         }
         // Only a reply has extended errors.
-        (AaaaDecision::Unproven, Outcome::Failed) => Next::Failed(Some(PassReason::Bogus)),
+        (AaaaDecision::Unproven, Outcome::Failed) => Next::Failed(Some(PassReason::Unproven)),
     }
 }
 

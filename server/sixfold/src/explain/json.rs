@@ -98,7 +98,7 @@ fn lookup(lookup: &LookupReport, config: &Config) -> Value {
     json!({
         "name": name(&lookup.name),
         "type": lookup.qtype.to_string(),
-        "source": source(lookup.own, &lookup.name, config),
+        "source": source(lookup, config),
         "unchecked": lookup.unchecked,
         "needed": lookup.is_over,
         "rcode": reply.map(|reply| reply.rcode().to_string()),

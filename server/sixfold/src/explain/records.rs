@@ -67,7 +67,9 @@ pub fn flags(message: &wire::Message<'_>) -> Vec<&'static str> {
 /// RCODE, flags and extended DNS errors of a reply in one line.
 pub fn summary(message: &wire::Message<'_>) -> String {
     let mut text = message.rcode().to_string();
-    let _ = write!(text, " {}", flags(message).join(" "));
+    for flag in flags(message) {
+        let _ = write!(text, " {flag}");
+    }
     for (code, extra_text) in extended_errors(message) {
         let _ = write!(text, ", extended error {code}");
         if !extra_text.is_empty() {

@@ -18,7 +18,7 @@ pub fn of(explanation: &Explanation, config: &Config) -> String {
         let _ = writeln!(text, "  {decision} [{}]", decision.requirement());
     }
     if !explanation.lookups.is_empty() {
-        let _ = writeln!(text, "\nlegs");
+        let _ = writeln!(text, "\nlookups");
     }
     for lookup in &explanation.lookups {
         write_lookup(&mut text, lookup, config);
@@ -67,7 +67,7 @@ fn write_lookup(text: &mut String, lookup: &LookupReport, config: &Config) {
     let _ = write!(text, "  {} {}{unchecked}: ", name(&lookup.name), lookup.qtype);
     let _ = match (lookup.replied(), lookup.no_reply()) {
         (Some(reply), _) => {
-            writeln!(text, "{} from {}", records::summary(&reply), source(lookup.own, &lookup.name, config))
+            writeln!(text, "{} from {}", records::summary(&reply), source(lookup, config))
         }
         (None, Some(no_reply)) => writeln!(text, "{no_reply}"),
         (None, None) => writeln!(text, "not needed"),

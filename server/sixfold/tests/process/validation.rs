@@ -30,16 +30,14 @@ fn zones() -> World {
     World::at(&Store::new(4), Kind::Nsec, fault, now)
 }
 
-/// Upstream that gives the replies of zones on. Addresses of type A of the name `forged` are changed on the way.
-fn upstream(forged: Vec<u8>) -> Upstream {
+/// Upstream that gives the replies of zones on, after a change of each.
+fn changing(change: impl Fn(&[u8], u16, &mut Reply) + Clone + Send + 'static) -> Upstream {
     // Keys are shared within a thread only, and so each of the upstream's makes the same zones for itself.
     thread_local! { static ZONES: World = zones(); }
     Upstream::start(move |asked: &Asked<'_>, replies: &mut Replies| {
         let name = kit::message::name(asked.name);
         let mut reply = ZONES.with(|zones| zones.reply(&name, asked.rtype));
-        if name == forged && asked.rtype == rtype::A {
-            forge(&mut reply);
-        }
+        change(&name, asked.rtype, &mut reply);
         let mut octets = reply.octets(&name, asked.rtype);
         octets[..2].copy_from_slice(&asked.message[..2]);
         let question = 12..12 + name.len();
@@ -48,20 +46,21 @@ fn upstream(forged: Vec<u8>) -> Upstream {
     })
 }
 
-/// Upstream that gives the replies of zones on without signatures and proofs.
+/// Upstream that changes the addresses of type A of the name `forged` on the way.
+fn upstream(forged: Vec<u8>) -> Upstream {
+    changing(move |name, qtype, reply| {
+        if name == forged && qtype == rtype::A {
+            forge(reply);
+        }
+    })
+}
+
+/// Upstream that gives replies on without signatures and proofs.
 fn stripping() -> Upstream {
-    thread_local! { static ZONES: World = zones(); }
-    Upstream::start(move |asked: &Asked<'_>, replies: &mut Replies| {
-        let name = kit::message::name(asked.name);
-        let mut reply = ZONES.with(|zones| zones.reply(&name, asked.rtype));
+    changing(|_, _, reply| {
         for section in [&mut reply.answer, &mut reply.authority] {
             section.retain(|record| !matches!(record.rtype, rtype::RRSIG | rtype::NSEC | rtype::NSEC3));
         }
-        let mut octets = reply.octets(&name, asked.rtype);
-        octets[..2].copy_from_slice(&asked.message[..2]);
-        let question = 12..12 + name.len();
-        octets[question.clone()].copy_from_slice(&asked.message[question]);
-        replies.now(octets);
     })
 }
 
@@ -241,6 +240,29 @@ fn explain_shows_the_chain_link_by_link_and_where_it_ends() {
     assert!(bogus.contains(&format!("\n  {} A bogus: a signature is wrong\n", text(&name))), "{bogus}");
     assert!(bogus.contains(&format!("\n    {} A signed by ", text(&name))), "{bogus}");
     assert!(bogus.contains("answer    SERVFAIL"), "{bogus}");
+}
+
+// RFC 4035 section 5.5: what cannot be validated is not used. The upstream has answered, and the failure is made here.
+#[test]
+fn keys_that_cannot_be_had_are_the_failure_of_validation_and_not_of_the_upstream() {
+    let zones = zones();
+    let refusing = changing(|_, qtype, reply| {
+        if qtype == rtype::DNSKEY {
+            // REFUSED.
+            *reply = Reply { rcode: 5, ..Reply::default() };
+        }
+    });
+    let folder = Folder::for_everybody();
+    let server = server(&zones, &refusing, &folder, &[]);
+    let (name, _) = zones.question(FOUR_AAAA);
+    let answer = ask(&server, &(name.clone(), rtype::AAAA), true);
+    assert_eq!((answer.rcode, answer.addresses.len()), (Rcode::SERVFAIL, 0));
+    let told = success(&server.ctl(&["explain", &text(&name)]));
+    assert!(told.contains(" from dns64.dnssec\n"), "{told}");
+    assert!(told.contains("validation has no proof that the AAAA lookup may fail"), "{told}");
+    assert!(!told.contains("bogus") && !told.contains(" ,"), "{told}");
+    assert!(server.stat("not_synthesized_total{reason=\"unproven\"}") >= 1.0);
+    assert_eq!(server.stat("not_synthesized_total{reason=\"bogus\"}"), 0.0);
 }
 
 #[test]
