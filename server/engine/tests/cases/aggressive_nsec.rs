@@ -2,9 +2,11 @@
 //! where nothing is denied.
 
 use super::validation::{C0, C1, C2, C3, C4, below, classed, config, reply, validating};
-use crate::world::{Answer, ClientQuery, SentQuery, World, forwarders, name};
+use crate::world::{Answer, ClientQuery, SentQuery, World, forwarders, name, subnet};
 use engine::local::{LocalData, LocalRecord};
-use engine::settings::{AnchorRecord, ForwardZone, Lookup, TrustAnchor, UncheckedZone, ValidationConfig};
+use engine::settings::{
+    AnchorRecord, ClientSubnet, ForwardZone, Lookup, TrustAnchor, UncheckedZone, ValidationConfig,
+};
 use engine::{Counter, Settings, Span};
 use signed_zones::faults::{self, Plant};
 use signed_zones::{Kind, Store, World as Zones};
@@ -298,6 +300,24 @@ fn names_of_local_data_and_of_forward_zones_are_not_denied() {
     assert_eq!(answer.records(Section::Answer).len(), 1);
     let (_, asked) = resolve(&mut world, &query(&zones, "x.mcorp", Type::A, C2));
     assert!(asked.iter().any(|asked| asked.upstream.ip() == std::net::IpAddr::from([192, 0, 2, 77])));
+}
+
+// RFC 7871 section 7.3.1: a reply for a client subnet is for clients there.
+#[test]
+fn a_reply_for_a_client_subnet_denies_no_name_and_no_name_is_denied_to_one() {
+    let zones = zones(Kind::Nsec);
+    let mut settings = validating(&zones);
+    settings.client_subnet = ClientSubnet::Forward;
+    let mut world = world(&zones, settings);
+    let asks = |world: &mut World, labels| {
+        let query = query(&zones, labels, Type::A, C2).option(subnet("10.0.7.0/24"));
+        let (answer, asked) = resolve(world, &query);
+        assert_eq!((answer.rcode(), asked.is_empty()), (Rcode::NXDOMAIN, false), "{labels}");
+    };
+    asks(&mut world, "m");
+    assert!(questions(&mut world, &zones, "m0", Type::A) > 0);
+    assert_eq!(questions(&mut world, &zones, "m1", Type::A), 0);
+    asks(&mut world, "m2");
 }
 
 // RFC 8509 section 3: the answer tells which keys are trusted. A name that begins like a sentinel is denied without a question.
