@@ -8,9 +8,11 @@ use crate::examples::{RFC4035, RFC5155};
 use crate::text::{Line, lines};
 use kit::Random;
 use sixfold_dnssec::aggressive::{Kept, KeptRecords, NoName, by_nsec, by_nsec3};
+use sixfold_dnssec::budget::BLOCKS;
 use sixfold_dnssec::name::compare;
 use sixfold_dnssec::nsec3::{Hashing, span_width};
 use sixfold_dnssec::{Budget, LowerName, MessageBudget, Nsec3};
+use std::collections::BTreeMap;
 
 /// Records as a cache keeps them.
 struct Records(Vec<Line>);
@@ -86,13 +88,33 @@ fn names_of_rfc_4035_are_denied_by_the_records_that_its_appendix_b_has_and_no_ot
     assert_eq!(denial(&records(RFC4035, &["b.example"]), "ml.example"), None);
 }
 
-// RFC 5155 appendix A is the zone, appendix B.1 the proof; RFC 8198 section 5.4: not with Opt-Out.
+// RFC 5155 appendix A is the zone, appendix B.1 the proof, which a reply may have at that price.
 #[test]
-fn names_of_rfc_5155_are_denied_without_opt_out_alone_and_within_the_price_limit() {
+fn a_denial_whose_hashes_cost_more_than_the_limit_is_not_looked_for() {
     let all: Vec<Line> = lines(RFC5155).into_iter().filter(|line| line.rtype == 50).collect();
-    let full = without_opt_out(&all);
-    // The hashes have 12 iterations: a proof takes three of them, of 13 blocks each.
-    assert_eq!((denial(&full, "q.example"), denial(&all, "q.example")), (None, None));
+    // Five names and a wildcard, of 13 blocks each, as there are 12 iterations.
+    assert_eq!(denial(&without_opt_out(&all), "a.c.x.w.example"), None);
+    // The zones here have two iterations, so five hashes cost 15 blocks and six cost 18.
+    let zone = BTreeMap::from([("example".to_owned(), "NS SOA RRSIG"), ("a.example".to_owned(), "A RRSIG")]);
+    let chain = nsec3_chain(&zone);
+    assert!(denial(&chain, "d.c.b.example").is_some());
+    assert_eq!(denial(&chain, "e.d.c.b.example"), None);
+}
+
+// CVE-2023-50868: the three hashes of a proof, of three blocks each, are work, and a resolution with five blocks left has none for it.
+#[test]
+fn a_proof_whose_hashes_cannot_be_paid_for_is_none() {
+    let zone = BTreeMap::from([("example".to_owned(), "NS SOA RRSIG"), ("a.example".to_owned(), "A RRSIG")]);
+    let records = Records(nsec3_chain(&zone));
+    let denies = |spent: u32| {
+        let (message, resolution) = (&mut MessageBudget::new(), &mut Budget::new());
+        assert!(MessageBudget::new().hash(resolution, BLOCKS / 2));
+        assert!(MessageBudget::new().hash(resolution, spent));
+        let hashing = &mut Hashing { digests: &AwsLc, iterations: 50, message, resolution };
+        by_nsec3(&name("example"), &name("b.example"), &&records, hashing).is_some()
+    };
+    assert!(denies(0));
+    assert!(!denies(BLOCKS / 2 - 5));
 }
 
 #[test]

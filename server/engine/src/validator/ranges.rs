@@ -385,6 +385,16 @@ mod tests {
 
     /// Keeps records whose signatures were verified with the keys of a zone of one label, and which may live as long as their TTLs.
     fn learn(ranges: &mut Ranges, lines: &[Line<'_>], now: Instant) {
+        learn_expanded(ranges, lines, |_| false, now);
+    }
+
+    /// Keeps records as [`learn`] does, of which some were expanded from a wildcard.
+    fn learn_expanded(
+        ranges: &mut Ranges,
+        lines: &[Line<'_>],
+        is_expanded: impl Fn(&Rrset<'_>) -> bool,
+        now: Instant,
+    ) {
         let mut frame = [0; 2048];
         let question = b"\x01q\x04zone\0\0\x01\0\x01";
         let mut builder = Builder::new(&mut frame, 2048, 0, Flags::QR, question).unwrap();
@@ -395,8 +405,11 @@ mod tests {
         let length = builder.finish();
         let message = Message::parse(&frame[..length]).unwrap();
         let groups = Groups::of(&message).unwrap();
-        let secure = |ttl| State::Secure(Proven { labels: 0, is_expanded: false, ttl, expiration: 0 }, 1);
-        let states: Vec<State> = groups.iter().map(|set| secure(set.ttl())).collect();
+        let secure = |set: Rrset<'_>| {
+            let (is_expanded, ttl) = (is_expanded(&set), set.ttl());
+            State::Secure(Proven { labels: 1, is_expanded, ttl, expiration: 0 }, 1)
+        };
+        let states: Vec<State> = groups.iter().map(secure).collect();
         ranges.learn(0, &groups, &states, 3600, now);
     }
 
@@ -482,6 +495,23 @@ mod tests {
                 [(ZONE, Type::SOA, 60, &soa(60)), (b"\x01a\x04zone\0", Type::NSEC, 60, &nsec(next))];
             learn(&mut ranges, &lines, after(0));
             assert_eq!(ranges.entries.len() == 2, is_kept, "{}", next.escape_ascii());
+        }
+    }
+
+    // RFC 4592 section 4.7: the NSEC record of a wildcard under the name that was asked for denies nothing. It would deny the names between
+    // that name and its next one, which may exist.
+    #[test]
+    fn a_record_that_was_expanded_from_a_wildcard_is_not_kept() {
+        for rtype in [Type::SOA, Type::NSEC] {
+            let mut ranges = Ranges::default();
+            let lines: [Line<'_>; 2] = [
+                (ZONE, Type::SOA, 60, &soa(60)),
+                (b"\x01a\x04zone\0", Type::NSEC, 60, &nsec(b"\x01c\x04zone\0")),
+            ];
+            learn_expanded(&mut ranges, &lines, |set| set.rtype() == rtype, after(0));
+            let zone = ranges.of_zone(0, name(ZONE), after(0));
+            assert!(zone.nsec(&name(b"\x01b\x04zone\0")).is_none(), "{rtype:?}");
+            assert_eq!(zone.soa().is_some(), rtype == Type::NSEC);
         }
     }
 

@@ -536,6 +536,55 @@ fn a_signature_that_was_found_valid_is_not_verified_again() {
     assert_eq!(signatures(Counter::SignatureValid), world.outbox.verifications as u64);
 }
 
+/// World without a cache that remembers the signature of a name's A records, and the query for these.
+fn remembering(zones: &Rc<Zones>) -> (World, ClientQuery) {
+    let mut world = world(zones, validating(zones));
+    let query = ClientQuery { qtype: Type::A, ..classed(zones, "both", C2) };
+    assert!(resolve(&mut world, &query).2 > 0);
+    assert_eq!(resolve(&mut world, &query).2, 0, "the signature is remembered");
+    (world, query)
+}
+
+// RFC 4035 sections 5.3.1 and 5.3.3: its times are checked at each use, and no record outlives its signature.
+#[test]
+fn a_remembered_signature_limits_the_ttl_and_expires_like_any_other() {
+    let zones = zones_with(Plant::None);
+    let (mut world, query) = remembering(&zones);
+    // Signatures of the zones end 100,000 s after their time, records live for 3,600 s.
+    let expiration = u64::from(zones.now()) + 100_000;
+    world.engine.set_unix_time(world.now, Span::from_secs(expiration - 50));
+    let (answer, _, verifications) = resolve(&mut world, &query);
+    assert_eq!((answer.rcode(), verifications), (Rcode::NOERROR, 0));
+    let ttl = |line: &String| line.split(' ').nth(1).and_then(|ttl| ttl.parse::<u64>().ok()).expect("a TTL");
+    let ttls: Vec<u64> = answer.records(Section::Answer).iter().map(ttl).collect();
+    assert!(!ttls.is_empty() && ttls.iter().all(|ttl| (45..=50).contains(ttl)), "{ttls:?}");
+    world.engine.set_unix_time(world.now, Span::from_secs(expiration + 1));
+    let (answer, ..) = resolve(&mut world, &query);
+    assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(7)));
+}
+
+// RFC 4035 section 5.3.3: a signature is valid for the data that it signs.
+#[test]
+fn a_remembered_signature_is_not_valid_for_other_data() {
+    let zones = zones_with(Plant::None);
+    let (mut world, query) = remembering(&zones);
+    let forging = Rc::clone(&zones);
+    world.set_upstreams(move |asked, _| {
+        let mut octets = octets(&forging, asked);
+        // Type A, class IN, a TTL of 3,600 s, and four octets.
+        let address = octets.windows(10).position(|part| part == [0, 1, 0, 1, 0, 0, 0x0e, 0x10, 0, 4]);
+        if let Some(place) = address {
+            octets[place + 13] ^= 0x80;
+        }
+        vec![deliver_octets(asked, Span::from_millis(10), octets)]
+    });
+    let remembered = world.engine.counters().get(Counter::SignatureRemembered);
+    let (answer, ..) = resolve(&mut world, &query);
+    assert_eq!((answer.rcode(), answer.ede()), (Rcode::SERVFAIL, Some(6)));
+    assert!(world.engine.counters().get(Counter::SignatureWrong) > 0);
+    assert_eq!(world.engine.counters().get(Counter::SignatureRemembered), remembered);
+}
+
 #[test]
 fn a_wrong_signature_is_verified_each_time() {
     let zones = zones_with(Plant::None);

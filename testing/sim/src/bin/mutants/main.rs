@@ -113,8 +113,8 @@ fn report(root: &Path, results: &Path, mutants: &[Mutant]) -> Result<(), String>
          `testing/sim/mutants.txt` says what is wrong with each, and where. For each bug the program runs {SEEDS} worlds of {QUERIES} client queries, up to\n\
          the first broken invariant ([the simulator](simulation.md#what-is-checked)), then spoofing with {FORGED} forged replies of each attacker, then\n\
          {POLICY_WORLDS} worlds of policy zones, then {KEYED_WORLDS} worlds of signed zones with {KEYED_QUERIES} queries. If they find nothing, it runs the tests\n\
-         of the engine, `wire`, `pref64`, `dnssec` and `signed-zones`. For a bug out of the simulator's reach, as in the overload controller, the\n\
-         list names tests, which run instead. The program writes this page.\n\n\
+         of the engine, `wire`, `pref64`, `dnssec` and `signed-zones`. For a bug out of the simulator's reach, as in the overload controller, and\n\
+         for one that a few tests find sooner, the list names tests, which run instead. The program writes this page.\n\n\
          Of {} bugs the simulator found {} and the tests {} more; {} were found by neither, and {} were not run.\n\n\
          | bug | found by |\n| --- | --- |\n",
         mutants.len(),
