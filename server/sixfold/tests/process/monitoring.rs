@@ -47,8 +47,9 @@ fn check<'t>(scrape: &Scrape, text: &'t str) -> BTreeSet<&'t str> {
             let (label, value) = matcher.split_once('=').unwrap();
             let values = value.trim_start_matches('~').trim_matches('"');
             if !FOREIGN.contains(&label) {
-                // The addresses of upstreams and the files of zones are those of each configuration.
-                let has_value = |value| has(label, (!["upstream", "file"].contains(&label)).then_some(value));
+                // The addresses of upstreams, the prefixes and the files of zones are those of each configuration.
+                let is_configured = ["upstream", "prefix", "file"].contains(&label);
+                let has_value = |value| has(label, (!is_configured).then_some(value));
                 values.split('|').for_each(|value| assert!(has_value(value), "{name}: {label}={value}"));
             }
         }
