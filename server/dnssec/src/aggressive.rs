@@ -2,7 +2,7 @@
 //!
 //! Only names are denied, and no types of a name: load balancers are known that deny all types of a name as soon as it lacks one, so what
 //! one question was told about types is no answer to another question. The records of a delegation or a DNAME say nothing about names below
-//! it, those with Opt-Out nothing about unsigned delegations; neither makes a proof (RFC 8198 section 5.4, RFC 6840 section 4.1).
+//! it, those with Opt-Out nothing about unsigned delegations; neither makes a proof (RFC 5155 section 6, RFC 6840 section 4.1).
 
 use crate::digest::Digests;
 use crate::fields::{Nsec, Nsec3};

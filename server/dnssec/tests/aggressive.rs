@@ -132,7 +132,7 @@ fn with_all_records_exactly_the_names_that_do_not_exist_are_denied_and_with_fewe
             let is_denied = denial(&some, &asked).is_some();
             assert!(is_missing || !is_denied, "{asked} {zone:?} {some:?}");
             denied[2 * (round % 2) + usize::from(is_denied)] += 1;
-            // A record with Opt-Out denies nothing (RFC 8198 section 5.4).
+            // A record with Opt-Out denies nothing (RFC 5155 section 6).
             let mut opt_out = chain.clone();
             opt_out.iter_mut().filter(|line| line.rtype == 50).for_each(|line| line.rdata[1] = 1);
             assert!(round % 2 == 0 || denial(&opt_out, &asked).is_none(), "{asked} {zone:?}");

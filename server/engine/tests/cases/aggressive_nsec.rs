@@ -240,7 +240,7 @@ fn a_denial_lives_no_longer_than_its_signatures() {
     }
 }
 
-// RFC 8198 section 5.4 (V90).
+// RFC 5155 section 6 (V90).
 #[test]
 fn spans_with_opt_out_and_denials_made_for_one_name_deny_no_other_name() {
     for kind in [Kind::OptOut, Kind::Compact] {
