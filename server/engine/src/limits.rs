@@ -118,7 +118,7 @@ pub const JOBS: usize = 32;
 /// Places among which customers are spread, so that verifications are taken fairly.
 pub const CUSTOMERS: usize = 256;
 
-/// Flows among which the networks of a customer are spread. With 40 octets for a flow, those of all customers take 160 KiB.
+/// Flows among which the networks of a customer are spread. With 16 octets for a flow, those of all customers take 64 KiB.
 pub const NETWORKS: usize = 16;
 
 /// Pending queries of a question in flight among which the payer of its validation is searched.
