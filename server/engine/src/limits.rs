@@ -97,6 +97,10 @@ pub const VALIDATIONS: usize = 4096;
 /// customer.
 pub const SEARCHES: usize = 512;
 
+/// Octets of DS records and of keys on trial that the searches under way have kept, half of them at most for one customer. A zone with a DS
+/// record of SHA-256 and a key of RSA with 2,048 bits takes 300; the longest that is accepted 11 KiB.
+pub const SEARCH_OCTETS: usize = 1 << 18;
+
 /// Searches that refresh what is known of zones, under way at a time. With 100 ms for each, 320 zones a second: those that expire in an hour
 /// are a million.
 pub const REFRESHES: usize = 32;

@@ -200,7 +200,7 @@ impl Validator {
         };
         let state = &mut tasks[task];
         let overlay = match state.purpose {
-            Purpose::Keys(search) => Some((searches[search].name.as_wire(), &searches[search].trial[..])),
+            Purpose::Keys(search) => Some((searches[search].name.as_wire(), searches[search].trial())),
             _ => None,
         };
         let zones = KnownZones { table: zones, overlay, now: moment.now };
@@ -237,8 +237,10 @@ impl Validator {
                     Delegation::Signed(set) => {
                         let records = set.records();
                         let rdata: Vec<&[u8]> = records.map(|record| record.rdata()).collect();
-                        searches[search].keep_ds(rdata.into_iter(), verdict.ttl);
-                        Learned::Signed
+                        match searches.keep_ds(search, rdata.into_iter(), verdict.ttl) {
+                            true => Learned::Signed,
+                            false => Learned::Failed(Bogus::TooMuchWork),
+                        }
                     }
                     Delegation::Insecure(reason) => Learned::Known(Knowledge::Insecure(reason)),
                     Delegation::NoCut | Delegation::NoName => Learned::Known(Knowledge::NoCut),
@@ -300,18 +302,19 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// What is known of the zone, as no such keys are in the reply.
-    pub fn try_keys(&mut self, search: Index, message: &[u8]) -> Result<(), Knowledge> {
-        let Some(config) = &self.config else { return Err(Knowledge::Bogus(Bogus::Unreachable)) };
-        let search = &mut self.searches[search];
+    /// What is known of the zone, as no such keys are in the reply. None: there is no room for them.
+    pub fn try_keys(&mut self, index: Index, message: &[u8]) -> Result<(), Option<Knowledge>> {
+        let bogus = |reason| Err(Some(Knowledge::Bogus(reason)));
+        let Some(config) = &self.config else { return bogus(Bogus::Unreachable) };
+        let search = &self.searches[index];
         let name = search.name;
         let Ok(groups) =
             Message::parse(message).map_err(|_| ()).and_then(|message| Groups::of(&message).map_err(|_| ()))
         else {
-            return Err(Knowledge::Bogus(Bogus::Malformed));
+            return bogus(Bogus::Malformed);
         };
         let Some(set) = groups.find(Section::Answer, name.as_wire(), Type::DNSKEY) else {
-            return Err(Knowledge::Bogus(Bogus::Unreachable));
+            return bogus(Bogus::Unreachable);
         };
         let mut room = [0; KEY_OCTETS];
         let entry = match search.has_anchors {
@@ -321,13 +324,10 @@ impl Validator {
             false => entry_by_ds(search.ds(), &set, config.algorithms, &config.digests, &mut room),
         };
         match entry {
-            Entry::Keys(keys) => {
-                search.trial.clear();
-                search.trial.extend(keys.octets());
-                Ok(())
-            }
-            Entry::Insecure(reason) => Err(Knowledge::Insecure(reason)),
-            Entry::Bogus(reason) => Err(Knowledge::Bogus(reason)),
+            Entry::Keys(keys) if self.searches.put_on_trial(index, keys.octets()) => Ok(()),
+            Entry::Keys(_) => Err(None),
+            Entry::Insecure(reason) => Err(Some(Knowledge::Insecure(reason))),
+            Entry::Bogus(reason) => bogus(reason),
         }
     }
 
