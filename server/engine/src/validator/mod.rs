@@ -26,7 +26,7 @@ use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
 use crate::interface::SignedData;
-use crate::limits::{MESSAGE, SEARCHES, VALIDATIONS};
+use crate::limits::{MESSAGE, SEARCHES, UPSTREAMS, VALIDATIONS};
 use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
@@ -124,22 +124,27 @@ pub(crate) struct Moment {
 }
 
 impl Validator {
-    /// A validator that knows no zone. `key` hashes names as the rest of the engine does, and is secret.
-    pub fn new(config: Arc<ValidationConfig>, key: HashKey) -> Validator {
+    /// A validator that knows no zone, for so many pending queries and outbound queries. `key` hashes names as the rest of the engine does, and
+    /// is secret.
+    pub fn new(
+        config: Arc<ValidationConfig>,
+        key: HashKey,
+        (pending_queries, outbound_queries): (usize, usize),
+    ) -> Validator {
         Validator {
             config: Some(config),
             zones: ZoneTable::new(key),
             tasks: Slab::new(VALIDATIONS),
             searches: Searches::new(SEARCHES),
-            budgets: Budgets::default(),
+            budgets: Budgets::new(pending_queries, outbound_queries),
             jobs: Jobs::new(),
             remembered: RememberedSignatures::new(key.0),
-            ready: VecDeque::new(),
+            ready: VecDeque::with_capacity(VALIDATIONS),
             asked_again: Vec::new(),
             refusals: Refusals::default(),
             ranges: Ranges::default(),
-            checks: Vec::new(),
-            job: Vec::new(),
+            checks: Vec::with_capacity(UPSTREAMS),
+            job: Vec::with_capacity(MESSAGE),
             signed: vec![0; MESSAGE].into(),
         }
     }
