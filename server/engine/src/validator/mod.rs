@@ -6,11 +6,12 @@
 //!
 //! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
 //! `budgets` (who pays), `jobs` (verifications on their way to the driver), `remembered` (those that are not repeated), `reply` (the reply
-//! after its verdict), `refusals` (what was refused lately), `ranges` (denials that are used for other names), `denials` (the replies that
-//! they make).
+//! after its verdict), `asked_again` (questions that another server answers now), `refusals` (what was refused lately), `ranges` (denials
+//! that are used for other names), `denials` (the replies that they make).
 
 pub mod config;
 
+pub(crate) mod asked_again;
 pub(crate) mod budgets;
 pub(crate) mod denials;
 pub(crate) mod jobs;
@@ -27,6 +28,7 @@ use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
 use crate::interface::SignedData;
 use crate::limits::{MESSAGE, SEARCHES, UPSTREAMS, VALIDATIONS};
+use crate::validator::asked_again::AskedAgain;
 use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
@@ -69,7 +71,7 @@ pub(crate) struct Validator {
     /// Validations whose next step can be done.
     pub ready: VecDeque<Index>,
     /// Questions in flight that are asked again because of a bogus reply, and the reason.
-    pub asked_again: Vec<(Index, Bogus)>,
+    pub asked_again: AskedAgain,
     /// Questions that were refused lately.
     pub refusals: Refusals,
     /// Denials that are used for other names.
@@ -140,7 +142,7 @@ impl Validator {
             jobs: Jobs::new(),
             remembered: RememberedSignatures::new(key.0),
             ready: VecDeque::with_capacity(VALIDATIONS),
-            asked_again: Vec::new(),
+            asked_again: AskedAgain::new(outbound_queries),
             refusals: Refusals::default(),
             ranges: Ranges::default(),
             checks: Vec::with_capacity(UPSTREAMS),
