@@ -109,9 +109,12 @@ pub const REFRESHES: usize = 32;
 /// are signed.
 pub const ZONE_OCTETS: usize = 3 << 20;
 
-/// Octets of denials that are used for other names (RFC 8198). A record with one signature of P-256 takes some 400 octets with its share of the
-/// table: 3,900 of them.
+/// Octets of denials that are used for other names (RFC 8198), with the entries that lead to them.
 pub const RANGE_OCTETS: usize = 3 << 19;
+
+/// Denials that are used for other names. A record with one signature of P-256 takes some 240 octets, so all of these have room: 16 octets for
+/// each entry, 96 KiB of the whole.
+pub const RANGES: usize = 6144;
 
 /// Longest time for which a zone is known, in seconds: a day.
 pub const ZONE_SECS: u32 = 86_400;
