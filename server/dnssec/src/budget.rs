@@ -26,8 +26,11 @@ pub struct Budget {
     blocks: u16,
 }
 
-const _: () =
-    assert!(VERIFICATIONS <= u8::MAX as u16 && QUESTIONS <= u8::MAX as u16 && BLOCKS < u16::MAX as u32);
+const _: () = {
+    assert!(VERIFICATIONS <= u8::MAX as u16);
+    assert!(QUESTIONS <= u8::MAX as u16);
+    assert!(BLOCKS < u16::MAX as u32);
+};
 
 impl Budget {
     /// Budget of a new resolution.
