@@ -4,7 +4,7 @@ use data_encoding::{BASE64, HEXUPPER};
 use dnssec::{Algorithm, AnchorData, Dnskey, Ds};
 use std::fmt;
 
-/// The bit in the flags that revokes a key (RFC 5011 section 7), in the lower octet.
+/// The bit in the flags that revokes a key (RFC 5011 section 3), in the lower octet.
 const REVOKE: u8 = 0x80;
 
 /// Form of a trust anchor, with the RDATA.
@@ -80,7 +80,7 @@ pub fn root() -> Vec<TrustAnchor> {
     dnssec::anchors::ROOT.iter().map(owned).collect()
 }
 
-/// RDATA of a DNSKEY record with the REVOKE bit as wished. The key tag changes with the bit: by 128, carries aside (RFC 5011 section 3).
+/// RDATA of a DNSKEY record with the REVOKE bit as wished. The key tag changes with the bit: by 128, carries aside (RFC 5011 section 2.1).
 pub(crate) fn with_revoke(rdata: &[u8], is_revoked: bool) -> Box<[u8]> {
     let mut rdata: Box<[u8]> = rdata.into();
     if let Some(low) = rdata.get_mut(1) {

@@ -95,7 +95,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Key tag, as the key is published: the REVOKE bit of a revoked one counts (RFC 5011 section 3).
+    /// Key tag, as the key is published: the REVOKE bit of a revoked one counts (RFC 5011 section 2.1).
     pub fn key_tag(&self) -> u16 {
         let rdata = crate::anchor::with_revoke(&self.rdata, self.state.is_revoked());
         Dnskey::parse(&rdata).map_or(0, |key| key.key_tag())

@@ -17,8 +17,8 @@ pub const LAST_ID: u32 = u32::MAX / 2;
 /// Negative anchors, those of the configuration and those that were added while the server runs.
 pub const NEGATIVE: usize = 256;
 
-/// Longest life of a negative anchor that is added while the server runs, in seconds: a week. RFC 7646 section 2 wants an end, and what
-/// must hold for longer belongs into the configuration, where others see it.
+/// Longest life of a negative anchor that is added while the server runs, in seconds: a week, as RFC 7646 section 4
+/// has it. What must hold for longer belongs into the configuration, where others see it.
 pub const NEGATIVE_SECONDS: u64 = 7 * DAY;
 
 /// Seconds of an hour.

@@ -285,7 +285,7 @@ mod tests {
         assert_eq!((zones(&anchors), anchors.next_end()), (vec!["example.".to_owned()], None));
     }
 
-    // RFC 7646 section 2: an end, and at most a week for what is added by hand.
+    // RFC 7646 section 4: it expires, after a week at most.
     #[test]
     fn one_that_is_added_ends_by_itself() {
         let mut anchors = NegativeAnchors::default();

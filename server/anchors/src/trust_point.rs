@@ -11,8 +11,11 @@
 //!   keys, and changes nothing else. RFC 5011 would have it begin a hold-down anew, for as long as somebody replays it.
 //!
 //! So a key may be accepted later than by the wall clock, and never earlier. A revocation needs a signature by the revoked key and nothing
-//! else (section 2.1), and no key comes back from it. A zone all of whose keys are revoked stays bogus: section 5 would have it become
-//! insecure, which is what somebody wants who has all its keys.
+//! else (section 2.1), and no key comes back from it. A zone all of whose keys are revoked stays bogus: by section 5 it would be as if it had
+//! never had an anchor, so insecure without another one above it, which is what somebody wants who has all its keys.
+//!
+//! A revoked key counts as removed 30 days after its revocation, and not after it was last seen (section 4.1, RemTime): both states are for
+//! the operator to see, and neither is trusted (section 2.4.2).
 
 use crate::anchor::{Data, TrustAnchor, with_revoke};
 use crate::key::{Key, Moment, Pending, State, Steady};

@@ -378,7 +378,7 @@ fn a_zone_without_an_anchor_that_counts_is_none() {
     assert!(TrustPoint::new(b"\x07exam", vec![dnskey(&key(1))], None, at(0), &Sha).is_none());
 }
 
-// RFC 5011 section 3: the REVOKE bit changes the key tag, here by 128 without a carry.
+// RFC 5011 section 2.1: the REVOKE bit changes the key tag, here by 128 without a carry.
 #[test]
 fn the_key_tag_of_a_revoked_key_is_that_of_its_record() {
     let mut point = point();

@@ -65,7 +65,7 @@ pub struct Anchors<'a> {
 pub enum ClosestAnchor {
     /// There is none.
     None,
-    /// A negative one. At a zone with both, it wins.
+    /// A negative one. At a zone with both, it wins (RFC 7646 section 3).
     Negative,
     /// A positive one, of a zone with this number of labels.
     Positive(usize),
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(anchors.closest(ISLAND, NOW), ClosestAnchor::Positive(2));
     }
 
-    // RFC 7646 section 2: negative anchors end.
+    // RFC 7646 section 4: negative anchors expire.
     #[test]
     fn a_negative_anchor_holds_to_its_last_second_and_no_longer() {
         for (until, expected) in [

@@ -18,13 +18,19 @@ pub const MESSAGE_BLOCKS: u32 = 512;
 /// Blocks of SHA-1 in a resolution.
 pub const BLOCKS: u32 = 2 * MESSAGE_BLOCKS;
 
-/// Left of what a resolution may cost: all lookups, retries and chains of one query together.
+/// Left of what a resolution may cost: all lookups, retries and chains of one query together. Four octets: every query has one.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Budget {
-    verifications: u16,
-    blocks: u32,
-    questions: u16,
+    verifications: u8,
+    questions: u8,
+    blocks: u16,
 }
+
+const _: () = {
+    assert!(VERIFICATIONS <= u8::MAX as u16);
+    assert!(QUESTIONS <= u8::MAX as u16);
+    assert!(BLOCKS < u16::MAX as u32);
+};
 
 impl Budget {
     /// Budget of a new resolution.
@@ -33,7 +39,7 @@ impl Budget {
         reason = "a budget that appears without being asked for is no budget"
     )]
     pub const fn new() -> Budget {
-        Budget { verifications: VERIFICATIONS, blocks: BLOCKS, questions: QUESTIONS }
+        Budget { verifications: VERIFICATIONS as u8, questions: QUESTIONS as u8, blocks: BLOCKS as u16 }
     }
 
     /// Pays for a question about the keys of a zone. False, and nothing is paid, if none is left.
@@ -43,15 +49,15 @@ impl Budget {
 
     /// Number of verifications that are left.
     pub const fn verifications(&self) -> u16 {
-        self.verifications
+        self.verifications as u16
     }
 }
 
 /// Left of what one message may cost.
 #[derive(Debug, PartialEq, Eq)]
 pub struct MessageBudget {
-    verifications: u16,
-    blocks: u32,
+    verifications: u8,
+    blocks: u16,
 }
 
 impl MessageBudget {
@@ -61,7 +67,7 @@ impl MessageBudget {
         reason = "a budget that appears without being asked for is no budget"
     )]
     pub const fn new() -> MessageBudget {
-        MessageBudget { verifications: MESSAGE_VERIFICATIONS, blocks: MESSAGE_BLOCKS }
+        MessageBudget { verifications: MESSAGE_VERIFICATIONS as u8, blocks: MESSAGE_BLOCKS as u16 }
     }
 
     /// Pays for one verification, here and of the resolution. False, and nothing is paid, if either has none left.
@@ -71,6 +77,8 @@ impl MessageBudget {
 
     /// Pays for blocks of SHA-1, here and of the resolution. False, and nothing is paid, if either has not enough left.
     pub fn hash(&mut self, resolution: &mut Budget, blocks: u32) -> bool {
+        // More than a budget can hold are never left.
+        let blocks = u16::try_from(blocks).unwrap_or(u16::MAX);
         self.blocks >= blocks && pay(&mut resolution.blocks, blocks) && pay(&mut self.blocks, blocks)
     }
 }
@@ -116,7 +124,7 @@ mod tests {
         let mut second = MessageBudget::new();
         assert!(second.hash(&mut resolution, MESSAGE_BLOCKS));
         let mut third = MessageBudget::new();
-        assert!(!third.hash(&mut resolution, 1));
+        assert!(!third.hash(&mut resolution, 1) && !third.hash(&mut Budget::new(), u32::MAX));
         assert_eq!(third, MessageBudget::new());
     }
 }

@@ -75,7 +75,7 @@ impl<'a> Dnskey<'a> {
         self.flags & 0x0100 != 0
     }
 
-    /// True if the key is revoked (RFC 5011 section 7).
+    /// True if the key is revoked (RFC 5011 section 3).
     #[inline]
     pub fn is_revoked(&self) -> bool {
         self.flags & 0x0080 != 0

@@ -471,8 +471,9 @@ impl<'j, 'b, 'c, D: Digests, Z: Zones> Judge<'j, 'b, 'c, D, Z> {
     /// Proves that a name does not exist, or has no records of a type, as the response code says.
     fn deny(&mut self, name: &LowerName, rtype: Type, is_alias: bool) -> Result<Outcome, Bogus> {
         let is_missing = self.groups.message().rcode() == Rcode::NXDOMAIN;
-        let says_nothing = !self.groups.iter().any(|set| is_proof(&set) || is_soa(&set));
-        if is_alias && !is_missing && says_nothing {
+        // A denial has the SOA record (RFC 2308 section 2.2). Without it, proofs are those of an alias by wildcard, and the target is open.
+        let is_denied = is_missing || self.groups.iter().any(|set| is_soa(&set));
+        if is_alias && !is_denied {
             return Ok(Outcome::Alias);
         }
         let told = if is_missing { Outcome::NoName } else { Outcome::NoData };

@@ -178,6 +178,28 @@ fn a_signed_alias_to_an_insecure_zone_makes_its_own_name_no_insecure_delegation(
     assert_eq!(delegation_beside_plain(&alias[..1], &[]), "SignatureMissing");
 }
 
+// RFC 5155 sections 7.2.6 and 8.8: an answer by wildcard has the NSEC3 record that covers the next closer name, and no SOA record. If that
+// span has Opt-Out, the name "may or may not exist" as an insecure delegation (section 9.2): neither the answer nor the proof says that it is
+// none, so it needs no signatures. Without Opt-Out it is proven to be none.
+#[test]
+fn a_wildcard_alias_in_a_span_with_opt_out_leaves_it_open_if_its_name_is_an_insecure_delegation() {
+    let parameters = sixfold_dnssec::Nsec3Param { hash: 1, flags: 0, iterations: 0, salt: b"" };
+    let hash = sixfold_dnssec::nsec3::hash(&kit::message::name("b.example"), &parameters, &AwsLc);
+    let beside = |by: u8| {
+        let mut octets = hash;
+        // The last octet of this hash is neither 0 nor 255.
+        octets[19] = octets[19].wrapping_add(by);
+        data_encoding::BASE32_DNSSEC.encode(&octets)
+    };
+    let alias = signed_by("example", "b.example. CNAME a.example.", Some(1));
+    for (flags, expected) in [(1, "OptOut"), (0, "NoCut")] {
+        let text = format!("{}.example. NSEC3 1 {flags} 0 - {} A RRSIG", beside(255), beside(1));
+        assert_eq!(delegation(0, &alias, &signed("example", &text)), expected, "{flags}");
+    }
+    assert_eq!(delegation(0, &alias, &signed("example", NO_B)), "NoCut");
+    assert_eq!(delegation(0, &alias, &[]), "Denial");
+}
+
 // Six hashes of 50 iterations for a name four labels below the apex are more than half of what a message may cost.
 #[test]
 fn hashes_that_the_verdict_has_paid_for_are_not_paid_for_again_by_the_delegation() {

@@ -146,9 +146,18 @@ fn an_answer_by_wildcard_needs_the_proof_that_the_name_is_absent() {
     }
     // The alias is expanded, and its target is there.
     let alias = signed_by("example", "b.example. CNAME a.example.", Some(1));
-    let answer = [alias, signed("example", "a.example. A 192.0.2.1")].concat();
+    let answer = [alias.clone(), signed("example", "a.example. A 192.0.2.1")].concat();
     assert_eq!(world.verdict(("b.example.", 1), 0, &answer, &proof), (SECURE, Outcome::Data));
     assert_eq!(world.verdict(("b.example.", 1), 0, &answer, &[]), refused(Bogus::Denial));
+    // RFC 1034 section 4.3.2: a server that does not recurse leaves the target to the asker. The proof for the alias is no denial of the
+    // target: that has an SOA record (RFC 2308 section 2.2), and then needs a proof of its own.
+    assert_eq!(world.verdict(("b.example.", 1), 0, &alias, &proof), (SECURE, Outcome::Alias));
+    let soa = signed("example", "example. SOA . . 1 1 1 1 1");
+    let denial = [soa, proof.clone()].concat();
+    let world = world.enter("a.example", Entered::NoCut);
+    assert_eq!(world.verdict(("b.example.", 1), 0, &alias, &denial), refused(Bogus::Denial));
+    // This proof covers the target, too.
+    assert_eq!(world.verdict(("b.example.", 1), NXDOMAIN, &alias, &proof), (SECURE, Outcome::NoName));
 }
 
 // Unbound, 21 Apr 2026.

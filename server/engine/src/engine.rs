@@ -90,7 +90,10 @@ impl Engine {
             packet_cache: PacketCacheSource::new(&settings),
             needs: counted_needs(None, settings.needs.as_ref()),
             untried: Untried::default(),
-            validator: settings.validation.clone().map(|config| Box::new(Validator::new(config, key))),
+            validator: settings
+                .validation
+                .clone()
+                .map(|config| Box::new(Validator::new(config, key, (capacity.pending, outbound_queries)))),
             settings,
         };
         Engine { resolver, counters: Counters::default() }
@@ -112,13 +115,16 @@ impl Engine {
 
     /// Applies other settings of validation. Cached replies were validated under the former ones, or not at all, so all of them go.
     fn configure_validation(&mut self, config: Option<&Arc<ValidationConfig>>) {
-        let Resolver { validator, settings, key, cache, upstream, .. } = &mut self.resolver;
+        let Resolver { validator, settings, key, cache, upstream, clients, .. } = &mut self.resolver;
         if settings.validation.as_ref() == config {
             return;
         }
         match validator {
             Some(validator) => validator.configure(config.cloned()),
-            None => *validator = config.map(|config| Box::new(Validator::new(Arc::clone(config), *key))),
+            None => {
+                let queries = (clients.pending_queries.capacity(), upstream.outbound_queries.slab.capacity());
+                *validator = config.map(|config| Box::new(Validator::new(Arc::clone(config), *key, queries)));
+            }
         }
         upstream.forget_signatures();
         cache.entries.clear_buckets(0..cache.entries.buckets());

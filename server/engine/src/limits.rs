@@ -89,36 +89,49 @@ pub const JOSTLE_AGE: Span = Span::from_millis(200);
 /// only while a limit is reached.
 pub const JOSTLE_COMPARED: usize = 16;
 
-/// Validations under way, of replies and of what they depend on. Each takes 0.6 KiB: 2.4 MiB. Their messages are parked
+/// Validations under way, of replies and of what they depend on. Each takes 480 octets: 1.9 MiB. Their messages are parked
 /// ([`PARKED_OCTETS`]). With 100 microseconds for each, they are 0.4 s of the work of one thread.
 pub const VALIDATIONS: usize = 4096;
 
-/// Searches of zones under way. Each takes 0.5 KiB. With 100 ms for each, 5,120 zones a second are found, half of them at most for one
+/// Searches of zones under way. Each takes 368 octets. With 100 ms for each, 5,120 zones a second are found, half of them at most for one
 /// customer.
 pub const SEARCHES: usize = 512;
+
+/// Octets of DS records and of keys on trial that the searches under way have kept, half of them at most for one customer. A zone with a DS
+/// record of SHA-256 and a key of RSA with 2,048 bits takes 300; the longest that is accepted 11 KiB.
+pub const SEARCH_OCTETS: usize = 1 << 18;
 
 /// Searches that refresh what is known of zones, under way at a time. With 100 ms for each, 320 zones a second: those that expire in an hour
 /// are a million.
 pub const REFRESHES: usize = 32;
 
-/// Octets of what is known of zones. An insecure zone takes some 90 octets, one with three keys of P-256 300: 30,000 zones of which 8 %
-/// are signed.
-pub const ZONE_OCTETS: usize = 3 << 20;
+/// Octets of what is known of zones, with the index: 32 for an entry and some 5 for its place in the index. The name of an insecure zone takes
+/// some 24 more, name and keys of one with three keys of P-256 some 250: 1.1 MiB are left for them, enough for [`ZONES`] of which 8 % are
+/// signed.
+pub const ZONE_OCTETS: usize = 2 << 20;
 
-/// Octets of denials that are used for other names (RFC 8198). A record with one signature of P-256 takes some 400 octets with its share of the
-/// table: 3,900 of them.
-pub const RANGE_OCTETS: usize = 3 << 19;
+/// Zones that are known.
+pub const ZONES: usize = 24_576;
+
+/// Octets of denials that are used for other names (RFC 8198), with the entries that lead to them.
+pub const RANGE_OCTETS: usize = 1 << 20;
+
+/// Denials that are used for other names. A record with one signature of P-256 takes some 240 octets, so all of these have room: 16 octets for
+/// each entry, 64 KiB of the whole.
+pub const RANGES: usize = 4096;
 
 /// Longest time for which a zone is known, in seconds: a day.
 pub const ZONE_SECS: u32 = 86_400;
 
-/// Verifications that are outside at a time: enough to keep eight threads busy while results are on their way.
+/// Verifications that a worker has outside at a time: enough to keep eight threads busy while results are on their way. It does not follow the
+/// number of threads, as a worker can hardly feed more: a synthesized answer takes it some 25 microseconds, and its two verifications 150 of
+/// a thread with P-256, so six threads. With a thread for each worker, as by default, a newcomer waits behind 32 at most.
 pub const JOBS: usize = 32;
 
 /// Places among which customers are spread, so that verifications are taken fairly.
 pub const CUSTOMERS: usize = 256;
 
-/// Flows among which the networks of a customer are spread. With 40 octets for a flow, those of all customers take 160 KiB.
+/// Flows among which the networks of a customer are spread. With 16 octets for a flow, those of all customers take 64 KiB.
 pub const NETWORKS: usize = 16;
 
 /// Pending queries of a question in flight among which the payer of its validation is searched.

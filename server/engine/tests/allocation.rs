@@ -10,7 +10,7 @@ mod defaults;
 
 use engine::local::LocalRecord;
 use engine::rpz::{self, Action, PolicyRule, ResponsePolicy, Trigger};
-use engine::settings::{ClientSubnet, Lookup, Network};
+use engine::settings::{ClientSubnet, DigestFunctions, Lookup, Network, ValidationConfig};
 use engine::{Capacity, Client, Engine, Instant, Link, Machine, Outbox, Settings, Span, Transport};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -378,4 +378,30 @@ fn the_default_capacity_reserves_its_memory_at_start() {
     // becomes memory only as far as it is used.
     assert!((64 << 20..176 << 20).contains(&reserved), "{reserved} octets");
     assert_eq!(engine.pending(), 0);
+}
+
+#[test]
+fn validation_reserves_less_than_eight_mebibytes_more_at_start() {
+    let reserved = |settings: Settings| {
+        let before = RESERVED.get();
+        let engine = Engine::new(settings, Capacity { pending: 65_536, cache: 0 }, [7; 32]);
+        assert_eq!(engine.pending(), 0);
+        RESERVED.get() - before
+    };
+    let validation = ValidationConfig {
+        digests: DigestFunctions { sha1: |_| [0; 20], sha256: |_| [0; 32], sha384: |_| [0; 48] },
+        anchors: vec![],
+        unchecked: vec![],
+        algorithms: dnssec::Algorithms::CURRENT,
+        nsec3_iterations: 50,
+        permissive: false,
+        aggressive_nsec: true,
+    };
+    let without = reserved(settings(Lookup::Sequential));
+    let validating = Settings { validation: Some(validation.into()), ..settings(Lookup::Sequential) };
+    let more = reserved(validating) - without;
+    println!("validation reserves {} KiB more at start", more / 1024);
+    // docs/how-to/size-and-tune.md; what searches of zones keep (`SEARCH_OCTETS`) is not reserved.
+    let of_searches = 256 << 10;
+    assert!((7 << 20..(8 << 20) - of_searches).contains(&more), "{more} octets");
 }

@@ -12,6 +12,7 @@ pub(crate) mod name_table;
 pub mod network;
 pub(crate) mod random;
 pub(crate) mod range_map;
+pub(crate) mod ring;
 pub(crate) mod slab;
 pub(crate) mod space_saving;
 pub mod time;

@@ -57,6 +57,11 @@ impl<T: Record> Slab<T> {
         self.records.len() - self.free.len()
     }
 
+    /// Number of records for which memory is reserved.
+    pub fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// True if all slots are in use.
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -116,7 +121,7 @@ mod tests {
         let mut slab = Slab::<u8>::new(3);
         let taken: Vec<_> = core::iter::from_fn(|| slab.take()).collect();
         assert_eq!(taken, [0, 1, 2]);
-        assert!(slab.is_full());
+        assert!(slab.is_full() && slab.capacity() == 3);
         slab.give(1);
         assert_eq!((slab.len(), slab.take(), slab.take()), (2, Some(1), None));
     }

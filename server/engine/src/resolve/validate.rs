@@ -67,9 +67,7 @@ impl Resolver {
             Some(_) => Purpose::Reply(index),
             None => {
                 // A server that cannot answer does not make a bogus reply good.
-                let place = validator.asked_again.iter().position(|(outbound, _)| *outbound == index);
-                if let Some(place) = place {
-                    let (_, reason) = validator.asked_again.swap_remove(place);
+                if let Some(reason) = validator.asked_again.take(index) {
                     let OutboundQuery { hash, qtype, .. } = self.upstream.outbound_queries[index];
                     validator.refusals.note(hash, qtype, cx.now);
                     self.upstream.end_checking(index);
@@ -359,15 +357,13 @@ impl Resolver {
             false => self.upstream.parked.free(message),
         }
         if let Some(reason) = bogus.filter(|_| is_asked_again) {
-            if let Some(validator) = &mut self.validator
-                && validator.asked_again.iter().all(|(outbound, _)| *outbound != index)
-            {
-                validator.asked_again.push((index, reason));
+            if let Some(validator) = &mut self.validator {
+                validator.asked_again.note(index, reason);
             }
             return self.frames.give(frame);
         }
         let Resolver { validator: Some(validator), upstream, .. } = self else { return };
-        validator.asked_again.retain(|(outbound, _)| *outbound != index);
+        validator.asked_again.take(index);
         upstream.end_checking(index);
         validator.budgets.forget_asker(index);
         if bogus.is_some() {

@@ -302,10 +302,10 @@ impl Resolver {
         let secs = validator.searches[search].ds_secs;
         match tried {
             Ok(()) => self.begin_for(search, Purpose::Keys(search), message, cx),
-            Err(Knowledge::Bogus(reason)) => self.refuse_keys(search, message, reason, cx),
+            Err(Some(Knowledge::Bogus(reason))) => self.refuse_keys(search, message, reason, cx),
             Err(knowledge) => {
                 upstream.parked.free(message);
-                self.end_search(search, Some(knowledge), secs, cx);
+                self.end_search(search, knowledge, secs, cx);
             }
         }
     }

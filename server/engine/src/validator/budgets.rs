@@ -4,7 +4,8 @@
 //! use up what another one needs, and all work has a client query that pays for it. What nobody waits for (a prefetch) has a budget of its
 //! own.
 
-use crate::base::slab::Index;
+use crate::base::slab::{Index, NONE};
+use crate::limits::VALIDATIONS;
 use dnssec::Budget;
 
 /// Payer of a piece of work.
@@ -16,12 +17,14 @@ pub(crate) enum Payer {
     Task(Index),
 }
 
-/// A pending query that has asked a question early, as long as it is the same query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Asker {
+/// A pending query that has asked a question early, as long as it is the same query. [`NONE`]: there is none.
+#[derive(Clone, Copy)]
+struct Asker {
     query: Index,
     serial: u32,
 }
+
+const NOBODY: Asker = Asker { query: NONE, serial: 0 };
 
 struct QueryBudget {
     budget: Budget,
@@ -29,16 +32,24 @@ struct QueryBudget {
     serial: u32,
 }
 
-/// Budgets of pending queries and of validations without any.
-#[derive(Default)]
+/// Budgets of pending queries and of validations without any. A pending query has 8 octets, and 8 for each of its two questions.
 pub(crate) struct Budgets {
     of_queries: Vec<QueryBudget>,
     of_tasks: Vec<Budget>,
     /// Pending queries that have asked questions early, by outbound query.
-    askers: Vec<Option<Asker>>,
+    askers: Vec<Asker>,
 }
 
 impl Budgets {
+    /// Room for so many pending queries and outbound queries.
+    pub fn new(pending_queries: usize, outbound_queries: usize) -> Budgets {
+        Budgets {
+            of_queries: Vec::with_capacity(pending_queries),
+            of_tasks: Vec::with_capacity(VALIDATIONS),
+            askers: Vec::with_capacity(outbound_queries),
+        }
+    }
+
     /// Gives a new pending query its budget.
     pub fn renew(&mut self, query: Index) {
         let new = || QueryBudget { budget: Budget::new(), serial: 0 };
@@ -56,21 +67,22 @@ impl Budgets {
     /// Notes who has asked a question early, for which no pending query waits yet.
     pub fn note_asker(&mut self, outbound: Index, query: Index) {
         reserve(&mut self.of_queries, query, || QueryBudget { budget: Budget::new(), serial: 0 });
-        reserve(&mut self.askers, outbound, || None);
+        reserve(&mut self.askers, outbound, || NOBODY);
         let serial = self.of_queries[query as usize].serial;
-        self.askers[outbound as usize] = Some(Asker { query, serial });
+        self.askers[outbound as usize] = Asker { query, serial };
     }
 
     /// Pending query that has asked a question early, if it still is that query.
     pub fn asker(&self, outbound: Index) -> Option<Index> {
-        let Asker { query, serial } = (*self.askers.get(outbound as usize)?)?;
-        (self.of_queries[query as usize].serial == serial).then_some(query)
+        let Asker { query, serial } = *self.askers.get(outbound as usize)?;
+        let of_query = self.of_queries.get(query as usize)?;
+        (of_query.serial == serial).then_some(query)
     }
 
     /// Forgets who has asked a question early, as it is over.
     pub fn forget_asker(&mut self, outbound: Index) {
         if let Some(asker) = self.askers.get_mut(outbound as usize) {
-            *asker = None;
+            *asker = NOBODY;
         }
     }
 
@@ -112,7 +124,7 @@ mod tests {
 
     #[test]
     fn of_those_who_wait_the_one_with_the_most_left_pays() {
-        let mut budgets = Budgets::default();
+        let mut budgets = Budgets::new(3, 0);
         (0..3).for_each(|query| budgets.renew(query));
         assert!(MessageBudget::new().verify(budgets.of(Payer::Query(0))));
         assert_eq!(budgets.richest([0, 1, 2].into_iter()), Some(1));
@@ -124,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_query_that_has_the_slot_of_an_asker_does_not_pay_for_it() {
-        let mut budgets = Budgets::default();
+        let mut budgets = Budgets::new(4, 11);
         budgets.renew(3);
         budgets.note_asker(9, 3);
         budgets.note_asker(10, 3);

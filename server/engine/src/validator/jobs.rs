@@ -4,9 +4,11 @@
 //! Customers share the threads by deficit round robin (Shreedhar and Varghese, 1995) in microseconds of priced work, and so do the networks of
 //! a customer share its turns. A keyed hash assigns customers to [`CUSTOMERS`] places, and networks to [`NETWORKS`] flows of each. So a network
 //! that asks for names in zones with costly signatures waits for itself, and a customer that asks from many networks has one share.
+//!
+//! All flows share one store of jobs, reserved at start: a queue for each would keep the room of the worst moment of each.
 
-use crate::base::slab::Index;
-use crate::limits::{CUSTOMERS, JOBS, NETWORKS};
+use crate::base::slab::{Index, NONE};
+use crate::limits::{CUSTOMERS, JOBS, NETWORKS, VALIDATIONS};
 use std::collections::VecDeque;
 
 /// Microseconds of work that a flow may do each time that its turn comes: a signature of any algorithm but P-384 in one or two turns.
@@ -32,26 +34,61 @@ pub(crate) struct WaitingJob {
     pub price_us: u32,
 }
 
-#[derive(Default)]
+/// Jobs of all flows, each flow a list.
+struct Store {
+    jobs: Vec<(WaitingJob, Index)>,
+    /// First free place.
+    free: Index,
+}
+
+impl Store {
+    /// Stores a job as the last one of its list. Returns its place.
+    fn put(&mut self, job: WaitingJob) -> Index {
+        if self.free == NONE {
+            self.jobs.push((job, NONE));
+            return self.jobs.len() as Index - 1;
+        }
+        let place = self.free;
+        let slot = &mut self.jobs[place as usize];
+        self.free = slot.1;
+        *slot = (job, NONE);
+        place
+    }
+
+    /// Takes a job. Returns it, and the next one of its list.
+    fn take(&mut self, place: Index) -> (WaitingJob, Index) {
+        let slot = &mut self.jobs[place as usize];
+        let taken = *slot;
+        slot.1 = self.free;
+        self.free = place;
+        taken
+    }
+}
+
 struct Flow {
-    jobs: VecDeque<WaitingJob>,
+    first: Index,
+    last: Index,
     credit_us: i64,
 }
 
-#[derive(Default)]
 struct Customer {
     flows: [Flow; NETWORKS],
     /// Flows with jobs that wait, in the order of their turns.
-    turns: VecDeque<usize>,
+    turns: VecDeque<u8>,
     credit_us: i64,
 }
 
 impl Customer {
+    fn new() -> Customer {
+        let flows = core::array::from_fn(|_| Flow { first: NONE, last: NONE, credit_us: 0 });
+        Customer { flows, turns: VecDeque::with_capacity(NETWORKS), credit_us: 0 }
+    }
+
     /// Price of the job whose turn it is, which is that of the first flow then. None: no job waits.
-    fn price_us(&mut self) -> Option<i64> {
+    fn price_us(&mut self, store: &Store) -> Option<i64> {
         loop {
-            let Flow { jobs, credit_us } = &mut self.flows[*self.turns.front()?];
-            let price = i64::from(jobs.front().map_or(0, |job| job.price_us));
+            let Flow { first, credit_us, .. } = &mut self.flows[usize::from(*self.turns.front()?)];
+            let price = store.jobs.get(*first as usize).map_or(0, |(job, _)| i64::from(job.price_us));
             if *credit_us >= price {
                 return Some(price);
             }
@@ -61,15 +98,16 @@ impl Customer {
     }
 
     /// Takes that job.
-    fn take(&mut self, price: i64) -> Option<WaitingJob> {
+    fn take(&mut self, store: &mut Store, price: i64) -> Option<WaitingJob> {
         self.credit_us -= price;
-        let Flow { jobs, credit_us } = &mut self.flows[*self.turns.front()?];
+        let Flow { first, credit_us, .. } = &mut self.flows[usize::from(*self.turns.front()?)];
         *credit_us -= price;
-        let job = jobs.pop_front();
-        if jobs.is_empty() {
+        let (job, next) = store.take(*first);
+        *first = next;
+        if next == NONE {
             self.turns.pop_front();
         }
-        job
+        Some(job)
     }
 }
 
@@ -78,20 +116,26 @@ pub(crate) struct Jobs {
     customers: Box<[Customer]>,
     /// Customers with jobs that wait, in the order of their turns.
     turns: VecDeque<usize>,
+    store: Store,
+    waiting: usize,
     outside: usize,
 }
 
 impl Jobs {
     /// No jobs.
     pub fn new() -> Jobs {
-        let customers = (0..CUSTOMERS).map(|_| Customer::default()).collect();
-        Jobs { customers, turns: VecDeque::new(), outside: 0 }
+        Jobs {
+            customers: (0..CUSTOMERS).map(|_| Customer::new()).collect(),
+            turns: VecDeque::with_capacity(CUSTOMERS),
+            store: Store { jobs: Vec::with_capacity(VALIDATIONS), free: NONE },
+            waiting: 0,
+            outside: 0,
+        }
     }
 
     /// Number of verifications that wait or are outside.
     pub fn len(&self) -> usize {
-        let flows = self.turns.iter().flat_map(|&place| &self.customers[place].flows);
-        self.outside + flows.map(|flow| flow.jobs.len()).sum::<usize>()
+        self.outside + self.waiting
     }
 
     /// True if a verification may leave at once.
@@ -119,12 +163,17 @@ impl Jobs {
             *credit_us = (*credit_us).min(0);
             self.turns.push_back(place(share));
         }
-        let Flow { jobs, credit_us } = &mut flows[flow(share)];
-        if jobs.is_empty() {
+        let stored = self.store.put(job);
+        let Flow { first, last, credit_us } = &mut flows[flow(share)];
+        if *first == NONE {
             *credit_us = (*credit_us).min(0);
-            turns.push_back(flow(share));
+            turns.push_back(flow(share) as u8);
+            *first = stored;
+        } else {
+            self.store.jobs[*last as usize].1 = stored;
         }
-        jobs.push_back(job);
+        *last = stored;
+        self.waiting += 1;
     }
 
     /// Takes the verification whose turn it is, if there is room outside.
@@ -134,17 +183,18 @@ impl Jobs {
         }
         loop {
             let customer = &mut self.customers[*self.turns.front()?];
-            let price = customer.price_us()?;
+            let price = customer.price_us(&self.store)?;
             if customer.credit_us < price {
                 customer.credit_us += QUANTUM_US;
                 self.turns.rotate_left(1);
                 continue;
             }
-            let job = customer.take(price);
+            let job = customer.take(&mut self.store, price)?;
             if customer.turns.is_empty() {
                 self.turns.pop_front();
             }
-            return job;
+            self.waiting -= 1;
+            return Some(job);
         }
     }
 }
@@ -210,6 +260,26 @@ mod tests {
         for network in 0..10 {
             assert_eq!(count(network), 2, "{first:?}");
         }
+    }
+
+    // Each validation has one verification that waits.
+    #[test]
+    fn as_many_jobs_as_validations_wait_in_any_flows_without_more_memory() {
+        let mut jobs = Jobs::new();
+        let room = |jobs: &Jobs| {
+            let turns = jobs.customers.iter().map(|customer| customer.turns.capacity()).sum::<usize>();
+            (jobs.store.jobs.capacity(), jobs.turns.capacity(), turns)
+        };
+        let at_start = room(&jobs);
+        for network in 0..8 {
+            let shares = |task: u64| Share { customer: task % (1 + 40 * network), network };
+            (0..VALIDATIONS as u64).for_each(|task| jobs.wait(shares(task), job(task as Index, 75)));
+            assert_eq!(jobs.len(), VALIDATIONS);
+            let mut tasks: Vec<_> = core::iter::from_fn(|| jobs.next()).map(|job| job.task).collect();
+            tasks.sort_unstable();
+            assert!(tasks.into_iter().eq(0..VALIDATIONS as Index));
+        }
+        assert_eq!((jobs.len(), room(&jobs)), (0, at_start));
     }
 
     #[test]

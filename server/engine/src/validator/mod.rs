@@ -6,11 +6,12 @@
 //!
 //! Read in this order: `tasks` (a validation under way), `searches` (the way to the keys of a zone), `zones` (what is known already),
 //! `budgets` (who pays), `jobs` (verifications on their way to the driver), `remembered` (those that are not repeated), `reply` (the reply
-//! after its verdict), `refusals` (what was refused lately), `ranges` (denials that are used for other names), `denials` (the replies that
-//! they make).
+//! after its verdict), `asked_again` (questions that another server answers now), `refusals` (what was refused lately), `ranges` (denials
+//! that are used for other names), `denials` (the replies that they make).
 
 pub mod config;
 
+pub(crate) mod asked_again;
 pub(crate) mod budgets;
 pub(crate) mod denials;
 pub(crate) mod jobs;
@@ -26,7 +27,8 @@ use crate::base::name_hash::HashKey;
 use crate::base::slab::{Index, NONE, Slab};
 use crate::base::time::Instant;
 use crate::interface::SignedData;
-use crate::limits::{MESSAGE, SEARCHES, VALIDATIONS};
+use crate::limits::{MESSAGE, SEARCHES, UPSTREAMS, VALIDATIONS};
+use crate::validator::asked_again::AskedAgain;
 use crate::validator::budgets::{Budgets, Payer};
 use crate::validator::config::ValidationConfig;
 use crate::validator::jobs::Jobs;
@@ -69,7 +71,7 @@ pub(crate) struct Validator {
     /// Validations whose next step can be done.
     pub ready: VecDeque<Index>,
     /// Questions in flight that are asked again because of a bogus reply, and the reason.
-    pub asked_again: Vec<(Index, Bogus)>,
+    pub asked_again: AskedAgain,
     /// Questions that were refused lately.
     pub refusals: Refusals,
     /// Denials that are used for other names.
@@ -124,22 +126,27 @@ pub(crate) struct Moment {
 }
 
 impl Validator {
-    /// A validator that knows no zone. `key` hashes names as the rest of the engine does, and is secret.
-    pub fn new(config: Arc<ValidationConfig>, key: HashKey) -> Validator {
+    /// A validator that knows no zone, for so many pending queries and outbound queries. `key` hashes names as the rest of the engine does, and
+    /// is secret.
+    pub fn new(
+        config: Arc<ValidationConfig>,
+        key: HashKey,
+        (pending_queries, outbound_queries): (usize, usize),
+    ) -> Validator {
         Validator {
             config: Some(config),
             zones: ZoneTable::new(key),
             tasks: Slab::new(VALIDATIONS),
             searches: Searches::new(SEARCHES),
-            budgets: Budgets::default(),
+            budgets: Budgets::new(pending_queries, outbound_queries),
             jobs: Jobs::new(),
             remembered: RememberedSignatures::new(key.0),
-            ready: VecDeque::new(),
-            asked_again: Vec::new(),
+            ready: VecDeque::with_capacity(VALIDATIONS),
+            asked_again: AskedAgain::new(outbound_queries),
             refusals: Refusals::default(),
             ranges: Ranges::default(),
-            checks: Vec::new(),
-            job: Vec::new(),
+            checks: Vec::with_capacity(UPSTREAMS),
+            job: Vec::with_capacity(MESSAGE),
             signed: vec![0; MESSAGE].into(),
         }
     }
@@ -200,7 +207,7 @@ impl Validator {
         };
         let state = &mut tasks[task];
         let overlay = match state.purpose {
-            Purpose::Keys(search) => Some((searches[search].name.as_wire(), &searches[search].trial[..])),
+            Purpose::Keys(search) => Some((searches[search].name.as_wire(), searches[search].trial())),
             _ => None,
         };
         let zones = KnownZones { table: zones, overlay, now: moment.now };
@@ -237,8 +244,10 @@ impl Validator {
                     Delegation::Signed(set) => {
                         let records = set.records();
                         let rdata: Vec<&[u8]> = records.map(|record| record.rdata()).collect();
-                        searches[search].keep_ds(rdata.into_iter(), verdict.ttl);
-                        Learned::Signed
+                        match searches.keep_ds(search, rdata.into_iter(), verdict.ttl) {
+                            true => Learned::Signed,
+                            false => Learned::Failed(Bogus::TooMuchWork),
+                        }
                     }
                     Delegation::Insecure(reason) => Learned::Known(Knowledge::Insecure(reason)),
                     Delegation::NoCut | Delegation::NoName => Learned::Known(Knowledge::NoCut),
@@ -300,18 +309,19 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// What is known of the zone, as no such keys are in the reply.
-    pub fn try_keys(&mut self, search: Index, message: &[u8]) -> Result<(), Knowledge> {
-        let Some(config) = &self.config else { return Err(Knowledge::Bogus(Bogus::Unreachable)) };
-        let search = &mut self.searches[search];
+    /// What is known of the zone, as no such keys are in the reply. None: there is no room for them.
+    pub fn try_keys(&mut self, index: Index, message: &[u8]) -> Result<(), Option<Knowledge>> {
+        let bogus = |reason| Err(Some(Knowledge::Bogus(reason)));
+        let Some(config) = &self.config else { return bogus(Bogus::Unreachable) };
+        let search = &self.searches[index];
         let name = search.name;
         let Ok(groups) =
             Message::parse(message).map_err(|_| ()).and_then(|message| Groups::of(&message).map_err(|_| ()))
         else {
-            return Err(Knowledge::Bogus(Bogus::Malformed));
+            return bogus(Bogus::Malformed);
         };
         let Some(set) = groups.find(Section::Answer, name.as_wire(), Type::DNSKEY) else {
-            return Err(Knowledge::Bogus(Bogus::Unreachable));
+            return bogus(Bogus::Unreachable);
         };
         let mut room = [0; KEY_OCTETS];
         let entry = match search.has_anchors {
@@ -321,13 +331,10 @@ impl Validator {
             false => entry_by_ds(search.ds(), &set, config.algorithms, &config.digests, &mut room),
         };
         match entry {
-            Entry::Keys(keys) => {
-                search.trial.clear();
-                search.trial.extend(keys.octets());
-                Ok(())
-            }
-            Entry::Insecure(reason) => Err(Knowledge::Insecure(reason)),
-            Entry::Bogus(reason) => Err(Knowledge::Bogus(reason)),
+            Entry::Keys(keys) if self.searches.put_on_trial(index, keys.octets()) => Ok(()),
+            Entry::Keys(_) => Err(None),
+            Entry::Insecure(reason) => Err(Some(Knowledge::Insecure(reason))),
+            Entry::Bogus(reason) => bogus(reason),
         }
     }
 

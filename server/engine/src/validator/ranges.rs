@@ -3,22 +3,18 @@
 //!
 //! A record lives no longer than its TTL, its signature, and the negative TTL of its zone, which is the smaller of the SOA record's TTL and
 //! its MINIMUM (RFC 9077 section 3). Without the SOA record nothing is known of that, and an answer would lack it, so such records are not
-//! kept. The octets of all entries are bounded; the clock algorithm takes those that go: a zone that makes a record for each answer fills
-//! the table with records that nobody uses, and they go before those that are used.
+//! kept. The octets of all entries are reserved at start; the clock algorithm takes those that go: a zone that makes a record for each
+//! answer fills the table with records that nobody uses, and they go before those that are used.
 
+use crate::base::ring::Ring;
 use crate::base::time::{Instant, Span};
-use crate::limits::RANGE_OCTETS;
+use crate::limits::{RANGE_OCTETS, RANGES};
 use core::cell::Cell;
-use core::ops::Bound;
 use dnssec::aggressive::{Kept, KeptRecords};
 use dnssec::name::{ORDER_KEY, labels, order_key};
 use dnssec::validation::State;
 use dnssec::{Groups, LowerName, Nsec, Nsec3, Rrset};
-use std::collections::BTreeMap;
 use wire::{MAX_NAME, RdataPart, Section, Type};
-
-/// Octets that an entry takes beside its key and its records: itself, and its share of the tree, whose nodes are half full at worst.
-const OVERHEAD: usize = 2 * (size_of::<Box<[u8]>>() + size_of::<Range>());
 
 /// Octets of the longest record that is kept, with its owner and its signatures: twice that of an RSA key of 4,096 bits.
 const LONGEST: usize = 1024;
@@ -40,17 +36,19 @@ const NSEC3: u8 = 2;
 
 /// Record of a zone.
 struct Range {
-    /// Owner; then the RDATA of the record and those of its signatures, each behind its length.
-    octets: Box<[u8]>,
     expires: Instant,
-    /// True if an answer was made with it since the clock's hand passed.
+    /// Octets in the ring: the length of the key in two, and the key; the owner; then the RDATA of the record and those of its signatures, each
+    /// behind its length.
+    place: u32,
+    /// True if an answer was made with it since it came to the head of the ring.
     is_used: Cell<bool>,
 }
 
 impl Range {
-    fn kept(&self, now: Instant) -> Option<Kept<'_>> {
+    fn kept<'r>(&self, ring: &'r Ring, now: Instant) -> Option<Kept<'r>> {
         let ttl = self.ttl(now)?;
-        let (owner, rest) = self.octets.split_at_checked(wire::name_len(&self.octets)?)?;
+        let octets = split_key(ring.get(self.place)).1;
+        let (owner, rest) = octets.split_at_checked(wire::name_len(octets)?)?;
         let (rdata, signatures) = split_rdata(rest)?;
         Some(Kept { owner: LowerName::from_wire(owner)?, rdata, signatures, ttl })
     }
@@ -60,6 +58,11 @@ impl Range {
         let left = (self.expires > now).then(|| (self.expires - now).0 / Span::from_secs(1).0)?;
         u32::try_from(left).ok().filter(|&secs| secs > 0)
     }
+}
+
+/// Key of a record in the ring, and what is behind it.
+fn split_key(record: &[u8]) -> (&[u8], &[u8]) {
+    split_rdata(record).unwrap_or_default()
 }
 
 /// First RDATA of a list, and the rest.
@@ -120,18 +123,24 @@ impl Key {
 }
 
 /// Records of all zones.
-#[derive(Default)]
 pub(crate) struct Ranges {
-    entries: BTreeMap<Box<[u8]>, Range>,
-    octets: usize,
-    /// Key of the entry that the clock's hand has looked at last.
-    hand: Box<[u8]>,
+    ring: Ring,
+    /// Entries in the order of their keys.
+    entries: Vec<Range>,
+}
+
+impl Default for Ranges {
+    fn default() -> Ranges {
+        let ring = Ring::new(RANGE_OCTETS - RANGES * size_of::<Range>());
+        Ranges { ring, entries: Vec::with_capacity(RANGES) }
+    }
 }
 
 impl Ranges {
     /// Forgets all records.
     pub fn clear(&mut self) {
-        *self = Ranges::default();
+        self.ring.clear();
+        self.entries.clear();
     }
 
     /// Forgets the records of all zones that have names at or below a name: those above it, and those at or below it.
@@ -139,14 +148,10 @@ impl Ranges {
         let mut order = [0; ORDER_KEY];
         let length = order_key(name, &mut order);
         let order = &order[..length];
-        let octets = &mut self.octets;
-        self.entries.retain(|key, range| {
-            let zone = zone_of(key);
-            let is_kept = !zone.starts_with(order) && !order.starts_with(zone);
-            if !is_kept {
-                *octets -= price(key, range);
-            }
-            is_kept
+        let Ranges { ring, entries } = self;
+        entries.retain(|range| {
+            let zone = zone_of(split_key(ring.get(range.place)).0);
+            !zone.starts_with(order) && !order.starts_with(zone)
         });
     }
 
@@ -193,47 +198,66 @@ impl Ranges {
         ZoneRanges { ranges: self, group, zone, now }
     }
 
+    fn key(&self, range: &Range) -> &[u8] {
+        split_key(self.ring.get(range.place)).0
+    }
+
+    /// Index of the entry of a key; or the one that it would have.
+    fn find(&self, key: &[u8]) -> Result<usize, usize> {
+        self.entries.binary_search_by(|range| self.key(range).cmp(key))
+    }
+
     fn get(&self, key: &Key) -> Option<&Range> {
-        self.entries.get(key.as_slice())
+        self.find(key.as_slice()).ok().map(|at| &self.entries[at])
+    }
+
+    /// Last entry of the kind of a key for which the condition holds; it holds for all up to some entry.
+    fn last_of_kind(&self, key: &Key, is_before: impl Fn(&[u8]) -> bool) -> Option<&Range> {
+        let end = self.entries.partition_point(|range| is_before(self.key(range)));
+        let last = self.entries[..end].last()?;
+        self.key(last).starts_with(key.of_kind()).then_some(last)
     }
 
     fn put(&mut self, key: &Key, set: &Rrset<'_>, secs: u32, now: Instant) {
         let Some(octets) = octets_of(set).filter(|_| secs > 0) else { return };
         let expires = now + Span::from_secs(u64::from(secs));
-        let key: Box<[u8]> = key.as_slice().into();
-        if let Some(former) = self.entries.remove(&key) {
-            self.octets -= price(&key, &former);
+        let key = key.as_slice();
+        let length = (key.len() as u16).to_be_bytes();
+        self.make_room(length.len() + key.len() + octets.len(), now);
+        let Some(place) = self.ring.push(&[&length, key, &octets]) else { return };
+        let range = Range { expires, place, is_used: Cell::new(false) };
+        match self.find(key) {
+            Ok(at) => self.entries[at] = range,
+            Err(at) => self.entries.insert(at, range),
         }
-        let range = Range { octets, expires, is_used: Cell::new(false) };
-        let price = price(&key, &range);
-        while self.octets + price > RANGE_OCTETS && !self.entries.is_empty() {
-            self.evict(now);
-        }
-        self.octets += price;
-        self.entries.insert(key, range);
     }
 
-    /// Removes the first entry behind the hand that has expired, or was not used since the hand passed it; after some steps the next one.
-    fn evict(&mut self, now: Instant) {
-        for _ in 0..SECOND_CHANCES {
-            let behind = (Bound::Excluded(&*self.hand), Bound::Unbounded);
-            let next =
-                self.entries.range::<[u8], _>(behind).next().or_else(|| self.entries.first_key_value());
-            let Some((key, range)) = next else { return };
-            self.hand = key.clone();
-            if range.expires <= now || !range.is_used.replace(false) {
-                break;
+    /// Takes entries away until there is room for one more with a record of this length: the oldest that have expired or were not used; after
+    /// some steps the next ones.
+    fn make_room(&mut self, length: usize, now: Instant) {
+        let mut chances = SECOND_CHANCES;
+        while self.entries.len() == RANGES || !self.ring.has_room(length) {
+            let Some(place) = self.ring.oldest() else { return };
+            let found = self.find(split_key(self.ring.get(place)).0);
+            let Some(at) = found.ok().filter(|&at| self.entries[at].place == place) else {
+                self.ring.drop_oldest();
+                continue;
+            };
+            let range = &mut self.entries[at];
+            let stays = range.is_used.replace(false) && range.expires > now && chances > 0;
+            chances -= usize::from(stays);
+            let renewed = if stays { self.ring.renew_oldest() } else { None };
+            match renewed {
+                Some(place) => range.place = place,
+                None => {
+                    self.entries.remove(at);
+                    if !stays {
+                        self.ring.drop_oldest();
+                    }
+                }
             }
         }
-        if let Some(range) = self.entries.remove(&self.hand) {
-            self.octets -= price(&self.hand, &range);
-        }
     }
-}
-
-/// Octets that an entry takes.
-fn price(key: &[u8], range: &Range) -> usize {
-    OVERHEAD + key.len() + range.octets.len()
 }
 
 /// Zone in a key, in the order of names.
@@ -317,7 +341,8 @@ pub(crate) struct ZoneRanges<'r> {
 impl<'r> ZoneRanges<'r> {
     /// SOA record.
     pub fn soa(&self) -> Option<Kept<'r>> {
-        self.ranges.get(&Key::of(self.group, &self.zone, SOA, &self.zone))?.kept(self.now)
+        let range = self.ranges.get(&Key::of(self.group, &self.zone, SOA, &self.zone))?;
+        range.kept(&self.ranges.ring, self.now)
     }
 
     /// Notes that an answer was made with a record.
@@ -334,14 +359,14 @@ impl<'r> ZoneRanges<'r> {
 
     /// Last entry of a kind whose owner is not behind a name.
     fn up_to(&self, key: &Key) -> Option<&'r Range> {
-        let bounds = (Bound::Included(key.of_kind()), Bound::Included(key.as_slice()));
-        self.ranges.entries.range::<[u8], _>(bounds).next_back().map(|(_, range)| range)
+        self.ranges.last_of_kind(key, |other| other <= key.as_slice())
     }
 }
 
 impl<'r> KeptRecords<'r> for ZoneRanges<'r> {
     fn nsec(&self, name: &LowerName) -> Option<Kept<'r>> {
-        self.up_to(&Key::of(self.group, &self.zone, NSEC, name))?.kept(self.now)
+        let range = self.up_to(&Key::of(self.group, &self.zone, NSEC, name))?;
+        range.kept(&self.ranges.ring, self.now)
     }
 
     fn nsec3(&self, name: &LowerName) -> Option<Kept<'r>> {
@@ -349,10 +374,9 @@ impl<'r> KeptRecords<'r> for ZoneRanges<'r> {
         let last = || {
             let mut end = Key::of(self.group, &self.zone, NSEC3 + 1, &self.zone);
             end.length = end.zone_length + 2;
-            let bounds = (Bound::Included(key.of_kind()), Bound::Excluded(end.as_slice()));
-            self.ranges.entries.range::<[u8], _>(bounds).next_back().map(|(_, range)| range)
+            self.ranges.last_of_kind(&key, |other| other < end.as_slice())
         };
-        self.up_to(&key).or_else(last)?.kept(self.now)
+        self.up_to(&key).or_else(last)?.kept(&self.ranges.ring, self.now)
     }
 }
 
@@ -469,10 +493,6 @@ mod tests {
                 after(0),
             );
             ranges.forget(forgotten);
-            assert_eq!(
-                ranges.octets,
-                ranges.entries.iter().map(|(key, range)| price(key, range)).sum::<usize>()
-            );
             ranges.is_empty()
         };
         for forgotten in [&b"\0"[..], ZONE, b"\x04ZONE\0", b"\x01a\x04zone\0"] {
@@ -516,22 +536,39 @@ mod tests {
     }
 
     #[test]
-    fn the_octets_are_bounded_and_records_in_use_stay() {
+    fn the_memory_is_that_of_the_start_and_records_in_use_stay() {
         let mut ranges = Ranges::default();
+        let reserved = |ranges: &Ranges| (ranges.entries.as_ptr(), ranges.entries.capacity());
+        let at_start = reserved(&ranges);
         let own: [Line<'_>; 2] =
             [(ZONE, Type::SOA, 3600, &soa(3600)), (ZONE, Type::NSEC, 3600, &nsec(b"\x01c\x04zone\0"))];
         learn(&mut ranges, &own, after(0));
-        for number in 0..20_000u32 {
+        // Short records, of which there are too many, and long ones, which take the octets.
+        let next = [&b"\x3f"[..], &[b'z'; 63], ZONE].concat();
+        for number in 0..40_000u32 {
             let owner = [&b"\x09z"[..], format!("{number:08x}").as_bytes(), ZONE].concat();
-            learn(&mut ranges, &[(&owner, Type::NSEC, 3600, &nsec(ZONE))], after(1));
-            assert!(ranges.octets <= RANGE_OCTETS);
+            let next = if number < 20_000 { ZONE } else { &next };
+            learn(&mut ranges, &[(&owner, Type::NSEC, 3600, &nsec(next))], after(1));
             let zone = ranges.of_zone(0, name(ZONE), after(1));
             assert!(zone.soa().is_some() && zone.nsec(&name(b"\x01b\x04zone\0")).is_some(), "{number}");
             zone.note_use(Type::SOA, &name(ZONE));
             zone.note_use(Type::NSEC, &name(ZONE));
         }
-        let counted: usize = ranges.entries.iter().map(|(key, range)| price(key, range)).sum();
-        assert_eq!(ranges.octets, counted);
+        assert_eq!(reserved(&ranges), at_start);
         assert!(ranges.entries.len() > 3_000, "{}", ranges.entries.len());
+        assert!(ranges.entries.is_sorted_by(|a, b| ranges.key(a) < ranges.key(b)));
+    }
+
+    #[test]
+    fn a_record_that_comes_again_replaces_the_former_one() {
+        let mut ranges = Ranges::default();
+        for number in 0..50_000u32 {
+            let lines: [Line<'_>; 2] =
+                [(ZONE, Type::SOA, 60, &soa(60)), (ZONE, Type::NSEC, 60, &nsec(b"\x01c\x04zone\0"))];
+            learn(&mut ranges, &lines, after(u64::from(number)));
+            assert_eq!(ranges.entries.len(), 2);
+        }
+        let kept = ranges.of_zone(0, name(ZONE), after(50_000)).nsec(&name(b"\x01b\x04zone\0"));
+        assert_eq!(kept.map(|kept| (kept.owner, kept.ttl)), Some((name(ZONE), 59)));
     }
 }

@@ -7,8 +7,13 @@
 
 use crate::base::slab::{Index, NONE, Record, Slab};
 use crate::interface::ClientNetwork;
+use crate::limits::SEARCH_OCTETS;
 use dnssec::{Bogus, LowerName};
 use wire::Type;
+
+/// Octets of the RDATA of a DS record that are kept: one more than the longest digest takes (SHA-384, 48 octets), so that a longer record
+/// still has a wrong length.
+const DS_OCTETS: usize = 4 + 48 + 1;
 
 /// One of the two questions of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -40,12 +45,12 @@ pub(crate) struct Search {
     pub ds: Part,
     /// Keys.
     pub keys: Part,
-    /// RDATA of the DS records that were verified, each behind two octets with its length.
-    pub ds_rdata: Vec<u8>,
+    /// RDATA of the DS records that were verified, each behind an octet with its length.
+    ds_rdata: Vec<u8>,
     /// Longest time for which the DS records hold, in seconds.
     pub ds_secs: u32,
     /// Keys on trial: those that DS records or anchors vouch for.
-    pub trial: Vec<u8>,
+    trial: Vec<u8>,
     /// Reason for which a reply was refused, so that its question is asked again.
     pub refused: Option<Bogus>,
     /// Validation of the reply that is used now; [`NONE`] if a reply is waited for.
@@ -84,25 +89,25 @@ impl Record for Search {
 }
 
 impl Search {
-    /// RDATA of the DS records.
+    /// Keys on trial.
+    pub fn trial(&self) -> &[u8] {
+        &self.trial
+    }
+
+    /// RDATA of the DS records, none of them longer than [`DS_OCTETS`].
     pub fn ds(&self) -> impl Iterator<Item = &[u8]> + Clone {
         let mut rest = &self.ds_rdata[..];
         core::iter::from_fn(move || {
-            let (&length, after) = rest.split_first_chunk::<2>()?;
-            let (rdata, after) = after.split_at_checked(usize::from(u16::from_be_bytes(length)))?;
+            let (&length, after) = rest.split_first()?;
+            let (rdata, after) = after.split_at_checked(usize::from(length))?;
             rest = after;
             Some(rdata)
         })
     }
 
-    /// Keeps the RDATA of DS records.
-    pub fn keep_ds<'r>(&mut self, records: impl Iterator<Item = &'r [u8]>, secs: u32) {
-        self.ds_secs = secs;
-        self.ds_rdata.clear();
-        for rdata in records {
-            self.ds_rdata.extend((rdata.len() as u16).to_be_bytes());
-            self.ds_rdata.extend(rdata);
-        }
+    /// Octets that the search has kept.
+    fn octets(&self) -> usize {
+        self.ds_rdata.len() + self.trial.len()
     }
 
     /// The question of a type.
@@ -122,7 +127,7 @@ pub(crate) struct Searches {
 impl Searches {
     /// Room for `capacity` searches.
     pub fn new(capacity: usize) -> Searches {
-        Searches { slab: Slab::new(capacity), capacity, in_use: Vec::new() }
+        Searches { slab: Slab::new(capacity), capacity, in_use: Vec::with_capacity(capacity) }
     }
 
     /// Number of searches.
@@ -172,11 +177,53 @@ impl Searches {
         } = &mut self.slab[index];
         (*name, *has_anchors, *is_refresh, *customer) = (*of, anchored, false, by);
         (*ds, *keys) = (if anchored { Part::Used } else { Part::NotAsked }, Part::NotAsked);
-        ds_rdata.clear();
-        trial.clear();
+        (*ds_rdata, *trial) = (Vec::new(), Vec::new());
         (*ds_secs, *refused, *task, *waiting) = (u32::MAX, None, NONE, NONE);
         self.in_use.push(index);
         Some(index)
+    }
+
+    /// Keeps the RDATA of DS records, which hold for some seconds. False: there is no room.
+    pub fn keep_ds<'r>(
+        &mut self,
+        index: Index,
+        records: impl Iterator<Item = &'r [u8]> + Clone,
+        secs: u32,
+    ) -> bool {
+        let records = records.map(|rdata| &rdata[..rdata.len().min(DS_OCTETS)]);
+        let octets = records.clone().map(|rdata| 1 + rdata.len()).sum();
+        if !self.has_room(index, octets) {
+            return false;
+        }
+        let search = &mut self.slab[index];
+        search.ds_secs = secs;
+        search.ds_rdata = Vec::with_capacity(octets);
+        for rdata in records {
+            search.ds_rdata.push(rdata.len() as u8);
+            search.ds_rdata.extend(rdata);
+        }
+        true
+    }
+
+    /// Puts keys on trial. False: there is no room.
+    pub fn put_on_trial(&mut self, index: Index, keys: &[u8]) -> bool {
+        let has_room = self.has_room(index, keys.len());
+        if has_room {
+            self.slab[index].trial = keys.to_vec();
+        }
+        has_room
+    }
+
+    /// True if there is room for octets of a search: a customer may use as much as it leaves free, as with searches.
+    fn has_room(&self, index: Index, octets: usize) -> bool {
+        let of = |customer: Option<Option<ClientNetwork>>| -> usize {
+            let searches = self.in_use.iter().map(|&index| &self.slab[index]);
+            let counted = searches.filter(|search| customer.is_none_or(|of| search.customer == of));
+            counted.map(Search::octets).sum()
+        };
+        let customer = self.slab[index].customer;
+        let free = SEARCH_OCTETS.checked_sub(of(None) + octets);
+        free.is_some_and(|free| customer.is_none() || of(Some(customer)) + octets <= free)
     }
 
     fn of_customer(&self, customer: Option<ClientNetwork>) -> usize {
@@ -191,6 +238,8 @@ impl Searches {
     /// Ends a search.
     pub fn end(&mut self, index: Index) {
         self.in_use.retain(|&other| other != index);
+        let Search { ds_rdata, trial, .. } = &mut self.slab[index];
+        (*ds_rdata, *trial) = (Vec::new(), Vec::new());
         self.slab.give(index);
     }
 }
@@ -211,6 +260,7 @@ impl core::ops::IndexMut<Index> for Searches {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use dnssec::DigestType;
 
     #[test]
     fn a_search_is_found_by_its_name_and_by_its_questions_until_it_ends() {
@@ -251,11 +301,41 @@ mod tests {
     }
 
     #[test]
-    fn ds_records_are_kept_one_by_one() {
-        let mut search = Search::default();
-        search.keep_ds([&b"abc"[..], b"", b"d"].into_iter(), 60);
-        assert_eq!(search.ds().collect::<Vec<_>>(), [&b"abc"[..], b"", b"d"]);
-        search.keep_ds([].into_iter(), 60);
-        assert_eq!(search.ds().count(), 0);
+    fn ds_records_are_kept_one_by_one_and_none_longer_than_one_with_a_wrong_length() {
+        let mut searches = Searches::new(1);
+        let search = searches.begin(&LowerName::ROOT, false, None).unwrap();
+        let long = [7; 60];
+        assert!(searches.keep_ds(search, [&b"abc"[..], b"", &long].into_iter(), 60));
+        assert_eq!(searches[search].ds().collect::<Vec<_>>(), [&b"abc"[..], b"", &long[..53]]);
+        // RFC 6605 section 2: SHA-384 has 48 octets, and no digest that is known has more.
+        let digests = [DigestType::SHA1, DigestType::SHA256, DigestType::SHA384];
+        assert_eq!(digests.map(|digest| digest.length()), [Some(20), Some(32), Some(48)]);
+        assert!(searches.keep_ds(search, [].into_iter(), 60));
+        assert_eq!(searches[search].ds().count(), 0);
+    }
+
+    #[test]
+    fn the_octets_of_all_searches_are_bounded_and_a_customer_leaves_others_as_much_as_it_has() {
+        let mut searches = Searches::new(4096);
+        let customer = |last: u16| Some(ClientNetwork::of([0x2001, 0xdb8, last, 0, 0, 0, 0, 1].into(), 0));
+        let keys = [7; 8000];
+        let mut tried = |of: Option<ClientNetwork>, first: u8| {
+            let names = (0..100).map(|number| LowerName::from_wire(&[2, first, number, 0]).unwrap());
+            let begun: Vec<Index> = names.filter_map(|name| searches.begin(&name, false, of)).collect();
+            assert_eq!(begun.len(), 100);
+            let tried = begun.iter().filter(|&&search| searches.put_on_trial(search, &keys)).count();
+            assert!(
+                searches.in_use.iter().map(|&index| searches[index].octets()).sum::<usize>() <= SEARCH_OCTETS
+            );
+            tried
+        };
+        // 262,144 octets are 32 times 8,000: half of them, a third of those, and so on; a refresh takes what is left.
+        assert_eq!([tried(customer(1), 1), tried(customer(2), 2), tried(customer(3), 3)], [16, 8, 4]);
+        assert_eq!((tried(None, 4), tried(None, 5)), (4, 0));
+        for search in searches.in_use.clone() {
+            searches.end(search);
+        }
+        let search = searches.begin(&LowerName::ROOT, false, customer(1)).unwrap();
+        assert!(searches.put_on_trial(search, &keys));
     }
 }

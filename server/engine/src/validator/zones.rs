@@ -1,21 +1,28 @@
 //! Zones that are known: their keys, that they need no signatures, or why their chain is broken.
 //!
 //! Entries live as long as the proofs that made them. A failure lives for a second at first, and twice as long each time that it follows
-//! another one (RFC 9520 section 3.2, RFC 4035 section 4.7). The octets of all entries are bounded; the clock algorithm (one bit for an
-//! entry that was used since the hand passed it) takes those that go.
+//! another one (RFC 9520 section 3.2, RFC 4035 section 4.7). The octets of all entries are reserved at start; the clock algorithm (one bit for
+//! an entry that was used since it came to the head of the ring) takes those that go.
 //!
 //! An entry that is used in the last tenth of its life is due for a refresh, once: whoever looks for names of the zone later does not wait
 //! for its keys.
 
 use crate::base::name_hash::HashKey;
+use crate::base::ring::Ring;
 use crate::base::time::{Instant, Span};
-use crate::limits::{ZONE_OCTETS, ZONE_SECS};
+use crate::limits::{ZONE_OCTETS, ZONE_SECS, ZONES};
 use crate::trace::ZoneState;
 use core::cell::{Cell, RefCell};
 use dnssec::{Bogus, Insecure, Known, LowerName, ZoneKeys, Zones};
 
-/// Octets that an entry takes beside its name and keys, and its share of the index.
-const OVERHEAD: usize = size_of::<Entry>() + 2 * size_of::<u32>();
+/// Buckets of the index, a power of two.
+const BUCKETS: usize = ZONES.next_power_of_two();
+
+/// Octets of the names and keys.
+const RING_OCTETS: usize = ZONE_OCTETS - ZONES * size_of::<Entry>() - BUCKETS * size_of::<u32>();
+
+/// Most entries that stay, as they were used, while room is made for one: some 30 microseconds of work.
+const SECOND_CHANCES: usize = 256;
 
 /// Lifetime of the first failure, in seconds.
 const FAILURE_SECS: u64 = 1;
@@ -65,36 +72,40 @@ impl Knowledge {
         }
     }
 
-    fn octets(&self) -> usize {
+    fn keys(&self) -> &[u8] {
         match self {
-            Knowledge::Secure(keys) => keys.len(),
-            _ => 0,
+            Knowledge::Secure(keys) => keys,
+            _ => &[],
         }
     }
 }
 
 struct Entry {
-    hash: u64,
-    name: Box<[u8]>,
-    knowledge: Knowledge,
     expires: Instant,
-    /// Time from which on a use makes the entry due for a refresh; none if it did, or never will.
-    refresh_at: Cell<Option<Instant>>,
+    /// Time from which on a use makes the entry due for a refresh; [`NEVER`] if it did, or will not.
+    refresh_at: Cell<Instant>,
+    /// One half of the hash of the name.
+    hash: u32,
+    /// Name and keys in the ring.
+    place: u32,
+    /// Next entry in the same bucket.
+    next: u32,
+    state: ZoneState,
     /// Failures in a row.
     failures: u8,
     is_used: Cell<bool>,
-    /// Next entry in the same bucket.
-    next: u32,
 }
+
+/// No time at all.
+const NEVER: Instant = Instant(u64::MAX);
 
 /// Table of the zones that are known.
 pub(crate) struct ZoneTable {
     key: HashKey,
+    ring: Ring,
     entries: Vec<Entry>,
-    /// First entry of each bucket. As many as a power of two.
-    buckets: Vec<u32>,
-    octets: usize,
-    hand: usize,
+    /// First entry of each bucket.
+    buckets: Box<[u32]>,
     /// Zones that are due for a refresh.
     due: RefCell<Vec<DueZone>>,
 }
@@ -110,16 +121,21 @@ pub(crate) struct DueZone {
 impl ZoneTable {
     /// An empty table. `key` hashes names as the rest of the engine does.
     pub fn new(key: HashKey) -> ZoneTable {
-        let buckets = vec![END; (ZONE_OCTETS / 256).next_power_of_two()];
-        ZoneTable { key, entries: Vec::new(), buckets, octets: 0, hand: 0, due: RefCell::default() }
+        ZoneTable {
+            key,
+            ring: Ring::new(RING_OCTETS),
+            entries: Vec::with_capacity(ZONES),
+            buckets: vec![END; BUCKETS].into(),
+            due: RefCell::new(Vec::with_capacity(DUE)),
+        }
     }
 
     /// Forgets all zones.
     pub fn clear(&mut self) {
+        self.ring.clear();
         self.entries.clear();
         self.due.get_mut().clear();
         self.buckets.fill(END);
-        (self.octets, self.hand) = (0, 0);
     }
 
     /// Enters what was proven, for some seconds: at least one, as the question that led to it goes on with it, and at most
@@ -130,7 +146,7 @@ impl ZoneTable {
         let life = Span::from_secs(secs);
         let refresh_at = now + Span(life.0 - life.0 / REFRESHED_SHARE);
         let is_refreshed = secs >= SHORTEST_REFRESHED_SECS;
-        self.put(name, knowledge, (now + life, is_refreshed.then_some(refresh_at)), 0);
+        self.put(name, knowledge, (now + life, if is_refreshed { refresh_at } else { NEVER }), 0);
     }
 
     /// Takes a zone that is due for a refresh.
@@ -143,60 +159,62 @@ impl ZoneTable {
         debug_assert!(knowledge.is_failure());
         let former = self.find(self.key.hash(name), name).map(|at| &self.entries[at]);
         let failures = match former {
-            Some(entry) if entry.knowledge.is_failure() && entry.expires + FAILURE_MEMORY > now => {
-                entry.failures
-            }
+            // Only failures count any.
+            Some(entry) if entry.expires + FAILURE_MEMORY > now => entry.failures,
             _ => 0,
         };
         let secs = (FAILURE_SECS << failures.min(6)).min(LONGEST_FAILURE_SECS);
-        self.put(name, knowledge, (now + Span::from_secs(secs), None), failures.saturating_add(1));
+        self.put(name, knowledge, (now + Span::from_secs(secs), NEVER), failures.saturating_add(1));
     }
 
     fn put(
         &mut self,
         name: &[u8],
         knowledge: Knowledge,
-        (expires, refresh_at): (Instant, Option<Instant>),
+        (expires, refresh_at): (Instant, Instant),
         failures: u8,
     ) {
         let hash = self.key.hash(name);
-        if let Some(at) = self.find(hash, name) {
-            let entry = &mut self.entries[at];
-            self.octets += knowledge.octets();
-            self.octets -= entry.knowledge.octets();
-            (entry.knowledge, entry.expires, entry.failures) = (knowledge, expires, failures);
-            entry.refresh_at.set(refresh_at);
-            return;
-        }
-        let octets = OVERHEAD + name.len() + knowledge.octets();
-        while self.octets + octets > ZONE_OCTETS && !self.entries.is_empty() {
-            self.evict();
-        }
-        let bucket = self.bucket(hash);
+        let (state, keys) = (knowledge.state(), knowledge.keys());
+        let is_same = |entry: &Entry| self.ring.get(entry.place).strip_prefix(name) == Some(keys);
+        let found = self.find(hash, name);
+        let place = match found.map(|at| &self.entries[at]).filter(|entry| is_same(entry)) {
+            Some(entry) => entry.place,
+            None => {
+                self.make_room(name.len() + keys.len());
+                let Some(place) = self.ring.push(&[name, keys]) else { return };
+                place
+            }
+        };
         let entry = Entry {
-            hash,
-            name: name.into(),
-            knowledge,
             expires,
             refresh_at: Cell::new(refresh_at),
+            hash: half(hash),
+            place,
+            next: END,
+            state,
             failures,
             is_used: Cell::new(true),
-            next: self.buckets[bucket],
         };
-        self.buckets[bucket] = self.entries.len() as u32;
-        self.entries.push(entry);
-        self.octets += octets;
+        if let Some(at) = self.find(hash, name) {
+            self.entries[at] = Entry { next: self.entries[at].next, ..entry };
+            return;
+        }
+        let bucket = bucket(hash);
+        self.entries.push(Entry { next: self.buckets[bucket], ..entry });
+        self.buckets[bucket] = self.entries.len() as u32 - 1;
     }
 
-    fn bucket(&self, hash: u64) -> usize {
-        hash as usize & (self.buckets.len() - 1)
+    /// Name and keys of an entry.
+    fn record(&self, entry: &Entry) -> (&[u8], &[u8]) {
+        split(self.ring.get(entry.place))
     }
 
     fn find(&self, hash: u64, name: &[u8]) -> Option<usize> {
-        let mut at = self.buckets[self.bucket(hash)];
+        let mut at = self.buckets[bucket(hash)];
         while at != END {
             let entry = &self.entries[at as usize];
-            if entry.hash == hash && *entry.name == *name {
+            if entry.hash == half(hash) && self.record(entry).0 == name {
                 return Some(at as usize);
             }
             at = entry.next;
@@ -209,19 +227,34 @@ impl ZoneTable {
     fn note_due(&self, entry: &Entry) {
         let mut due = self.due.borrow_mut();
         if due.len() < DUE
-            && let Some(name) = LowerName::from_wire(&entry.name)
+            && let Some(name) = LowerName::from_wire(self.record(entry).0)
         {
-            entry.refresh_at.set(None);
-            due.push(DueZone { name, has_keys: matches!(entry.knowledge, Knowledge::Secure(_)) });
+            entry.refresh_at.set(NEVER);
+            due.push(DueZone { name, has_keys: entry.state == ZoneState::Secure });
         }
     }
 
-    /// Removes the first entry before the hand that was not used since the hand passed it.
-    fn evict(&mut self) {
-        loop {
-            self.hand = if self.hand + 1 < self.entries.len() { self.hand + 1 } else { 0 };
-            if !self.entries[self.hand].is_used.replace(false) {
-                return self.remove(self.hand);
+    /// Takes entries away until there is room for one more with a record of this length: the oldest that were not used; after some steps the
+    /// next ones.
+    fn make_room(&mut self, length: usize) {
+        let mut chances = SECOND_CHANCES;
+        while self.entries.len() == ZONES || !self.ring.has_room(length) {
+            let Some(place) = self.ring.oldest() else { return };
+            let name = split(self.ring.get(place)).0;
+            let found = self.find(self.key.hash(name), name);
+            let Some(at) = found.filter(|&at| self.entries[at].place == place) else {
+                self.ring.drop_oldest();
+                continue;
+            };
+            let stays = self.entries[at].is_used.replace(false) && chances > 0;
+            chances -= usize::from(stays);
+            if stays && let Some(place) = self.ring.renew_oldest() {
+                self.entries[at].place = place;
+                continue;
+            }
+            self.remove(at);
+            if !stays {
+                self.ring.drop_oldest();
             }
         }
     }
@@ -232,13 +265,12 @@ impl ZoneTable {
         if at != last {
             self.relink(last, at as u32);
         }
-        let entry = self.entries.swap_remove(at);
-        self.octets -= OVERHEAD + entry.name.len() + entry.knowledge.octets();
+        self.entries.swap_remove(at);
     }
 
     /// Has whatever leads to an entry lead to another place.
     fn relink(&mut self, at: usize, to: u32) {
-        let bucket = self.bucket(self.entries[at].hash);
+        let bucket = self.entries[at].hash as usize % BUCKETS;
         if self.buckets[bucket] == at as u32 {
             self.buckets[bucket] = to;
             return;
@@ -249,6 +281,20 @@ impl ZoneTable {
         }
         self.entries[before].next = to;
     }
+}
+
+/// Name and keys of a record in the ring.
+fn split(record: &[u8]) -> (&[u8], &[u8]) {
+    record.split_at_checked(wire::name_len(record).unwrap_or(0)).unwrap_or_default()
+}
+
+/// Half of a hash that an entry keeps, which tells its bucket, too.
+fn half(hash: u64) -> u32 {
+    hash as u32
+}
+
+fn bucket(hash: u64) -> usize {
+    half(hash) as usize % BUCKETS
 }
 
 /// Table at a point in time. `overlay`: a zone whose keys are on trial, and these keys.
@@ -271,15 +317,16 @@ impl Zones for KnownZones<'_> {
             return Known::Unknown;
         }
         entry.is_used.set(true);
-        if entry.refresh_at.get().is_some_and(|at| at <= self.now) {
+        if entry.refresh_at.get() <= self.now {
             self.table.note_due(entry);
         }
-        match &entry.knowledge {
-            Knowledge::NoCut => Known::NoCut,
-            Knowledge::Secure(keys) => Known::Secure(ZoneKeys::from_octets(keys)),
-            Knowledge::Insecure(reason) => Known::Insecure(*reason),
-            Knowledge::Bogus(reason) => Known::Bogus(*reason),
-            Knowledge::Unproven(reason) => Known::Unproven(*reason),
+        match entry.state {
+            ZoneState::NoCut => Known::NoCut,
+            ZoneState::Secure => Known::Secure(ZoneKeys::from_octets(self.table.record(entry).1)),
+            ZoneState::Insecure(reason) => Known::Insecure(reason),
+            ZoneState::Bogus(reason) => Known::Bogus(reason),
+            ZoneState::Unproven(reason) => Known::Unproven(reason),
+            ZoneState::GivenUp => Known::Unknown,
         }
     }
 }
@@ -348,22 +395,56 @@ mod tests {
     }
 
     #[test]
-    fn the_octets_are_bounded_and_zones_in_use_stay() {
+    fn the_memory_is_that_of_the_start_and_zones_in_use_stay() {
         let mut table = ZoneTable::new(KEY);
-        let root = Knowledge::Secure(vec![7; 500].into());
-        table.enter(b"\0", root, 3600, after(0));
-        for number in 0..100_000u32 {
+        let at_start = (table.entries.as_ptr(), table.entries.capacity());
+        let keys = vec![7; 500];
+        table.enter(b"\0", Knowledge::Secure(keys.as_slice().into()), 3600, after(0));
+        let mut most = 0;
+        for number in 0..150_000u32 {
             let name = [&[8][..], format!("{number:08x}").as_bytes(), &[0]].concat();
-            table.enter(&name, Knowledge::Insecure(Insecure::Delegation), 3600, after(0));
-            assert!(table.octets <= ZONE_OCTETS);
+            // Insecure zones first, of which there are too many, then signed ones, which take the octets.
+            let knowledge = match number < 75_000 {
+                true => Knowledge::Insecure(Insecure::Delegation),
+                false => Knowledge::Secure(number.to_be_bytes().repeat(50).into()),
+            };
+            table.enter(&name, knowledge, 3600, after(0));
             assert!(known(&table, &name, after(0)) && known(&table, b"\0", after(0)), "{number}");
+            most = most.max(table.entries.len());
         }
-        let counted: usize =
-            table.entries.iter().map(|entry| OVERHEAD + entry.name.len() + entry.knowledge.octets()).sum();
-        assert_eq!(counted, table.octets);
-        assert!(table.entries.len() > 20_000, "{}", table.entries.len());
+        assert_eq!((table.entries.as_ptr(), table.entries.capacity()), at_start);
+        assert_eq!((most, size_of::<Entry>()), (ZONES, 32));
+        let zones = KnownZones { table: &table, overlay: None, now: after(0) };
+        assert_eq!(zones.get(b"\0"), Known::Secure(ZoneKeys::from_octets(&keys)));
+        let last = 149_999u32.to_be_bytes().repeat(50);
+        assert_eq!(zones.get(b"\x08000249ef\0"), Known::Secure(ZoneKeys::from_octets(&last)));
+        let found = (0..table.entries.len()).all(|at| {
+            let name = table.record(&table.entries[at]).0;
+            table.find(KEY.hash(name), name) == Some(at)
+        });
+        assert!(found && table.entries.len() > 4_000, "{}", table.entries.len());
         table.clear();
         assert!(!known(&table, b"\0", after(0)));
+    }
+
+    #[test]
+    fn a_zone_that_is_entered_again_has_its_new_state_and_keys() {
+        let mut table = ZoneTable::new(KEY);
+        let state =
+            |table: &ZoneTable| match (KnownZones { table, overlay: None, now: after(0) }).get(b"\x01a\0") {
+                Known::Secure(keys) => format!("{:?}", keys.octets()),
+                other => format!("{other:?}"),
+            };
+        for round in 0..100_000u32 {
+            let keys = [round as u8; 3];
+            table.enter(b"\x01a\0", Knowledge::Secure(keys.into()), 60, after(0));
+            assert_eq!(state(&table), format!("{keys:?}"));
+            if round % 1000 == 0 {
+                table.enter(b"\x01a\0", Knowledge::NoCut, 60, after(0));
+                assert_eq!(state(&table), "NoCut");
+            }
+        }
+        assert_eq!(table.entries.len(), 1);
     }
 
     #[test]

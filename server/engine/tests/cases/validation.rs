@@ -585,6 +585,18 @@ fn a_remembered_signature_is_not_valid_for_other_data() {
     assert_eq!(world.engine.counters().get(Counter::SignatureRemembered), remembered);
 }
 
+// RFC 4035 section 5.4: the denial of the AAAA record has an NSEC record and the SOA record; then there is the A record. The signature over
+// the SOA record was seen before.
+#[test]
+fn a_synthesized_answer_of_a_new_name_in_a_known_zone_costs_two_verifications() {
+    let zones = zones_with(Plant::None);
+    let mut world = world(&zones, validating(&zones));
+    resolve(&mut world, &ClientQuery { qtype: Type::TXT, ..classed(&zones, "both", C2) });
+    let (answer, questions, verifications) = resolve(&mut world, &classed(&zones, "four", C0));
+    assert_eq!((answer.rcode(), answer.addresses().len()), (Rcode::NOERROR, 1));
+    assert_eq!((questions, verifications), (2, 2));
+}
+
 #[test]
 fn a_wrong_signature_is_verified_each_time() {
     let zones = zones_with(Plant::None);

@@ -33,7 +33,7 @@ fn key(number: u8) -> Key {
     Key::new(Store::new(11).pair(number, 13, 256), true)
 }
 
-/// The key with the REVOKE bit (RFC 5011 section 7).
+/// The key with the REVOKE bit (RFC 5011 section 3).
 fn revoked(number: u8) -> Key {
     let key = key(number);
     Key { flags: key.flags | 0x80, ..key }
