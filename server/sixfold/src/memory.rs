@@ -2,6 +2,7 @@
 //! the memory is in use, and is then killed: so `sixfold check` and the start warn of it.
 
 use crate::config::Config;
+use engine::settings::Dnssec;
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,9 @@ const PROGRAM: u64 = 16 * MIB;
 
 /// Octets of each worker: buffers, and tables of rate limits.
 const WORKER: u64 = 14 * MIB;
+
+/// Octets that validation takes in each worker.
+const VALIDATION: u64 = 8 * MIB;
 
 /// Octets of a pending query, with two questions to upstreams.
 const PENDING: u64 = 1900;
@@ -25,7 +29,8 @@ const CONNECTION: [u64; 3] = [6 << 10, 13 << 10, 24 << 10];
 /// The most resident memory that this configuration can take, in octets. docs/how-to/size-and-tune.md has the formula.
 pub fn bound(config: &Config) -> u64 {
     let (workers, limits) = (config.server.worker_count() as u64, &config.limits);
-    let worker = WORKER + limits.pending as u64 * PENDING;
+    let validation = if config.dns64.dnssec == Dnssec::Validate { VALIDATION } else { 0 };
+    let worker = WORKER + validation + limits.pending as u64 * PENDING;
     let tls = &config.tls;
     let connection = match () {
         () if !(tls.listen_doh.is_empty() && tls.listen_doq.is_empty()) => CONNECTION[2],
@@ -161,11 +166,17 @@ mod tests {
     fn the_bound_is_that_of_the_documents() {
         // docs/how-to/size-and-tune.md, all defaults, rounded to whole MiB.
         for (workers, mebibytes) in [(1, 415), (2, 548), (8, 1345)] {
-            let text = format!("[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n");
-            let parsed =
-                crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());
-            let Ok((config, _)) = parsed else { panic!("a configuration without faults") };
-            assert_eq!((bound(&config) + MIB / 2) / MIB, mebibytes);
+            let bound_with = |more: &str| {
+                let text = format!(
+                    "[server]\nworkers = {workers}\n[upstream]\nforwarders = [\"192.0.2.53\"]\n{more}"
+                );
+                let parsed =
+                    crate::config::parse("x.toml", &text, &Default::default(), "/etc/resolv.conf".as_ref());
+                let Ok((config, _)) = parsed else { panic!("a configuration without faults") };
+                (bound(&config) + MIB / 2) / MIB
+            };
+            assert_eq!(bound_with(""), mebibytes);
+            assert_eq!(bound_with("[dns64]\ndnssec = \"validate\"\n"), mebibytes + 8 * workers);
         }
     }
 }
