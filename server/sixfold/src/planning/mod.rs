@@ -41,7 +41,7 @@ fn files(arguments: &Plan) -> Result<Vec<PlannedFile>, String> {
         ));
     }
     let choice = Choice { parts: arguments.parts.clone() };
-    plan::plan(&input::of(&located.config, &arguments.file), &choice)
+    plan::plan(&input::of(&located.config, &arguments.file, &arguments.out), &choice)
         .map_err(|contradictions| report(&name, located, &contradictions, arguments).of_plan())
 }
 
