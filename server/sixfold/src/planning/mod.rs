@@ -62,13 +62,17 @@ fn report(name: &str, located: Located, contradictions: &[Contradiction], argume
     Report { file: name.to_owned(), text: located.text, problems }
 }
 
-/// Brings the folder to the plan; if that changes files, with `--write` only, and shows the difference.
+/// Brings the folder to the plan; if it has files of an earlier one, with `--write` only, and shows the difference.
 fn bring(arguments: &Plan, files: &[PlannedFile]) -> Result<(), String> {
     let folder = &arguments.out;
-    let changes = folder::changes(folder, files, arguments.parts.is_empty())?;
-    let is_new = changes.iter().all(|change| change.kind == Kind::New);
-    let writes = is_new || arguments.write;
-    print(&shown(folder, &changes, writes, is_new))?;
+    let earlier = folder::earlier(folder)?;
+    let is_empty = earlier.is_empty();
+    let goes = if arguments.parts.is_empty() { earlier } else { Vec::new() };
+    let changes = folder::changes(folder, files, goes)?;
+    // Later runs show first, also if a file of the earlier one is gone and nothing else changes: somebody may have meant that.
+    let is_first = is_empty && changes.iter().all(|change| change.kind == Kind::New);
+    let writes = is_first || arguments.write || changes.is_empty();
+    print(&shown(folder, &changes, writes, is_first))?;
     if !writes {
         let them = if changes.len() == 1 { "1 file".to_owned() } else { format!("{} files", changes.len()) };
         return Err(format!(
@@ -80,7 +84,7 @@ fn bring(arguments: &Plan, files: &[PlannedFile]) -> Result<(), String> {
 }
 
 /// The report for standard output: differences, and a line for each file.
-fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_new: bool) -> String {
+fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_first: bool) -> String {
     if changes.is_empty() {
         return format!("{} has this plan already\n", folder.display());
     }
@@ -89,7 +93,7 @@ fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_new: bool) -> S
         let path = folder.join(&change.path);
         let path = path.display();
         // Writing to a string cannot fail.
-        if !is_new {
+        if !is_first {
             text.push_str(&plan::unified(&path.to_string(), &change.old, change.new));
         }
         let _ = match (change.kind, writes) {

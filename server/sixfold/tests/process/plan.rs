@@ -110,6 +110,22 @@ fn a_change_is_shown_and_written_with_the_option_only() {
 }
 
 #[test]
+fn a_file_of_an_earlier_run_that_is_gone_is_shown_and_comes_back_with_the_option_only() {
+    let site = Site::new();
+    site.plan(&[]);
+    let tayga = site.out().join("etc/tayga.conf");
+    std::fs::remove_file(&tayga).unwrap();
+    let shown = site.plan(&[]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(stdout(&shown).contains("\n+prefix 64:ff9b::/96\n"), "{}", stdout(&shown));
+    assert!(stderr(&shown).contains("the plan changes 1 file in "), "{}", stderr(&shown));
+    assert!(!tayga.exists());
+    let written = site.plan(&["--write"]);
+    assert_eq!((written.status.code(), stderr(&written).as_str()), (Some(0), ""));
+    assert!(tayga.exists());
+}
+
+#[test]
 fn a_file_from_elsewhere_is_never_changed() {
     let site = Site::new();
     std::fs::create_dir_all(site.out().join("etc")).unwrap();
