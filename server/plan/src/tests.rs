@@ -446,7 +446,7 @@ fn each_planted_contradiction_is_found_and_nothing_else() {
 
 #[test]
 fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() {
-    let choice = |parts: &[Part]| Choice { parts: parts.to_vec() };
+    let choice = |parts: &[Part]| Choice { parts: parts.to_vec(), kept: Vec::new() };
     let files = plan(&home(), &choice(&[Part::Bird, Part::Dnsmasq])).unwrap();
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["etc/bird/bird.conf", "etc/dnsmasq.d/sixfold.conf", "README.md"]);
@@ -471,6 +471,23 @@ fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() 
         "{none:?}"
     );
     assert!(two.len() == 1 && two[0].place.is_none() && two[0].what.contains("bird and radvd"), "{two:?}");
+}
+
+#[test]
+fn the_page_stays_whole_if_only_some_files_are_written_beside_those_of_an_earlier_plan() {
+    let whole = files(&home());
+    let kept: Vec<String> = whole.iter().map(|file| file.path.clone()).collect();
+    let some = plan(&home(), &Choice { parts: vec![Part::Kea], kept: kept.clone() }).unwrap();
+    assert_eq!(
+        some.iter().map(|file| &*file.path).collect::<Vec<_>>(),
+        ["etc/kea/kea-dhcp4.conf", "README.md"]
+    );
+    assert_eq!(some[1], whole[whole.len() - 1]);
+    // A program in the place of another one is on the page; the file of the other one is not any more.
+    let other = plan(&home(), &Choice { parts: vec![Part::Bird], kept }).unwrap();
+    let page = &other[1].text;
+    assert!(page.contains("`etc/bird/bird.conf`") && !page.contains("`etc/radvd.conf`"), "{page}");
+    assert!(page.contains("apt install nftables tayga kea-dhcp4-server bird2\n"), "{page}");
 }
 
 #[test]

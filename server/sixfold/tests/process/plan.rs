@@ -181,6 +181,12 @@ fn chosen_programs_take_the_place_of_those_in_the_table() {
     assert_eq!((chosen.status.code(), stderr(&chosen).as_str()), (Some(0), ""));
     assert!(site.text("etc/bird/bird.conf").contains("custom option type 38"));
     assert!(!site.out().join("etc/radvd.conf").exists() && !site.out().join("etc/tayga.conf").exists());
+    // Beside the files of a whole plan, the page keeps what it says of them.
+    let whole = Site::new();
+    whole.plan(&[]);
+    let page = whole.text("README.md");
+    assert_eq!(whole.plan(&["--for", "kea"]).status.code(), Some(0));
+    assert_eq!(whole.text("README.md"), page);
     let twice = site.plan(&["--for", "bird,radvd"]);
     assert_eq!(twice.status.code(), Some(1));
     assert!(stderr(&twice).contains(" --> command line: --for bird,radvd\n"), "{}", stderr(&twice));
