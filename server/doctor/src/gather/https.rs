@@ -1,7 +1,8 @@
-//! One question over DNS over HTTPS (RFC 8484), in HTTP/2 (RFC 9113): a POST on the first stream of a connection of its own, and the message
-//! that comes back. Headers of the response are not decoded: a body that is the DNS reply says enough, and no other body does.
+//! One question over DNS over HTTPS (RFC 8484), in HTTP/2 (RFC 9113): a POST on the first stream of a connection of its own, and the
+//! message that comes back. Headers of the response are not decoded: a body that is the DNS reply says enough, and no other body does.
 
 use super::question::{Question, is_reply};
+use crate::limits::FRAMES;
 use std::io::{self, ErrorKind, Read, Write};
 
 /// Its name for ALPN.
@@ -26,9 +27,6 @@ const HEADER: usize = 9;
 
 /// Largest frame that a server may send (RFC 9113 section 6.5.2, SETTINGS_MAX_FRAME_SIZE).
 const LARGEST_FRAME: usize = 16_384;
-
-/// Frames that are read. A server sends settings, a window, the headers and the answer.
-const FRAMES: usize = 100;
 
 /// Largest DNS message.
 const LARGEST_MESSAGE: usize = 65_535;
