@@ -20,6 +20,9 @@ pub const OFFERS: usize = 8;
 /// Encrypted transports of one resolver that are tried.
 pub const ENCRYPTED: usize = 4;
 
+/// Frames of HTTP/2 that are read for one answer. A server sends settings, a window, the headers and the message.
+pub const FRAMES: usize = 100;
+
 /// Packets that are sent for one question: one may be lost.
 pub const TRIES: usize = 2;
 

@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_file_is_ours_by_its_header_only() {
-        let source = Source { file: "sixfold.toml".into(), version: "1.2.3".into() };
+        let source = Source { file: "sixfold.toml".into(), path: None, version: "1.2.3".into() };
         let text = format!("{{\n  \"comment\": \"{}\"\n}}\n", header(&source));
         assert!(is_ours(&text) && text.contains("1.2.3 from sixfold.toml"));
         assert!(!is_ours("# radvd.conf\n") && !is_ours(&format!("\n\n\n# {}\n", header(&source))));

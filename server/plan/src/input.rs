@@ -20,6 +20,8 @@ pub struct Input {
 pub struct Source {
     /// Name of the configuration file, without its folder.
     pub file: String,
+    /// Its path for commands that run in the folder of the plan. None: it is the one that the server reads.
+    pub path: Option<String>,
     /// Version of the program.
     pub version: String,
 }

@@ -42,7 +42,7 @@ pub struct PlannedFile {
     pub explanation: String,
 }
 
-/// The files for the chosen programs, and a page about them as the last one.
+/// The files for the chosen programs, and as the last one a page about them and those that are kept.
 ///
 /// # Errors
 ///
@@ -59,8 +59,10 @@ pub fn plan(input: &Input, choice: &Choice) -> Result<Vec<PlannedFile>, Vec<Cont
     if let Some(part) = unwritten {
         return Err(vec![part.without_file()]);
     }
-    files.retain(|file| file.part.is_some_and(|part| choice.has(part)));
+    let is_chosen = |file: &PlannedFile| file.part.is_some_and(|part| choice.has(part));
+    files.retain(|file| is_chosen(file) || choice.kept.contains(&file.path));
     let page = write::page::file(input, &agreed, &files);
+    files.retain(is_chosen);
     files.push(page);
     Ok(files)
 }

@@ -103,6 +103,8 @@ impl Part {
 pub struct Choice {
     /// The parts. Empty: all that the description names.
     pub parts: Vec<Part>,
+    /// Paths in the folder of files of earlier plans, which stay there: the page has them, too.
+    pub kept: Vec<String>,
 }
 
 impl Choice {

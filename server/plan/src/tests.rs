@@ -18,7 +18,11 @@ fn address(address: &str, length: u8) -> InterfaceAddress {
 /// A home: an uplink, and one link with IPv6 and IPv4.
 fn home() -> Input {
     Input {
-        source: Source { file: "sixfold.toml".into(), version: "1.2.3".into() },
+        source: Source {
+            file: "sixfold.toml".into(),
+            path: Some("../sixfold.toml".into()),
+            version: "1.2.3".into(),
+        },
         server: Server {
             listen: vec!["[::]:53".parse().unwrap(), "0.0.0.0:53".parse().unwrap()],
             allow: None,
@@ -442,7 +446,7 @@ fn each_planted_contradiction_is_found_and_nothing_else() {
 
 #[test]
 fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() {
-    let choice = |parts: &[Part]| Choice { parts: parts.to_vec() };
+    let choice = |parts: &[Part]| Choice { parts: parts.to_vec(), kept: Vec::new() };
     let files = plan(&home(), &choice(&[Part::Bird, Part::Dnsmasq])).unwrap();
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     assert_eq!(paths, ["etc/bird/bird.conf", "etc/dnsmasq.d/sixfold.conf", "README.md"]);
@@ -470,6 +474,23 @@ fn a_choice_takes_the_place_of_the_description_and_leaves_the_other_files_out() 
 }
 
 #[test]
+fn the_page_stays_whole_if_only_some_files_are_written_beside_those_of_an_earlier_plan() {
+    let whole = files(&home());
+    let kept: Vec<String> = whole.iter().map(|file| file.path.clone()).collect();
+    let some = plan(&home(), &Choice { parts: vec![Part::Kea], kept: kept.clone() }).unwrap();
+    assert_eq!(
+        some.iter().map(|file| &*file.path).collect::<Vec<_>>(),
+        ["etc/kea/kea-dhcp4.conf", "README.md"]
+    );
+    assert_eq!(some[1], whole[whole.len() - 1]);
+    // A program in the place of another one is on the page; the file of the other one is not any more.
+    let other = plan(&home(), &Choice { parts: vec![Part::Bird], kept }).unwrap();
+    let page = &other[1].text;
+    assert!(page.contains("`etc/bird/bird.conf`") && !page.contains("`etc/radvd.conf`"), "{page}");
+    assert!(page.contains("apt install nftables tayga kea-dhcp4-server bird2\n"), "{page}");
+}
+
+#[test]
 fn the_page_explains_each_file() {
     let files = files(&home());
     let page = &files.last().unwrap().text;
@@ -477,6 +498,36 @@ fn the_page_explains_each_file() {
         assert!(page.contains(&format!("`{}`: {}", file.path, file.explanation)), "{}", file.path);
     }
     assert!(page.contains("64:ff9b::c000:aa among the answers of `dig AAAA ipv4only.arpa`"), "{page}");
+}
+
+#[test]
+fn the_page_installs_the_server_with_the_file_of_the_plan_before_it_starts_it() {
+    let commands = |path: Option<&str>| {
+        let input = changed(|input| input.source.path = path.map(str::to_owned));
+        let page = text(&input, "README.md");
+        let commands: Vec<String> =
+            page.lines().filter_map(|line| line.strip_prefix("    ")).map(str::to_owned).collect();
+        commands
+    };
+    let expected = [
+        "systemctl cat sixfold >/dev/null 2>&1 || apt install ./sixfold_*.deb",
+        "install -D -m 640 -g sixfold ../sixfold.toml /etc/sixfold/sixfold.toml",
+        "apt install nftables tayga kea-dhcp4-server radvd",
+        "cp -r etc/. /etc/",
+        "systemctl daemon-reload",
+        "sysctl --system",
+        "systemctl enable sixfold sixfold-filter tayga kea-dhcp4-server radvd",
+        "systemctl restart sixfold sixfold-filter tayga kea-dhcp4-server radvd",
+    ];
+    assert_eq!(commands(Some("../sixfold.toml")), expected);
+    // The server reads the file of the plan already.
+    let own = commands(None);
+    assert!(
+        own.len() == expected.len() - 1 && !own.iter().any(|line| line.starts_with("install")),
+        "{own:?}"
+    );
+    let odd = commands(Some("/srv/it's here.toml"));
+    assert_eq!(odd[1], "install -D -m 640 -g sixfold '/srv/it'\\''s here.toml' /etc/sixfold/sixfold.toml");
 }
 
 /// A router whose server and NAT64 gateways are other machines.
@@ -503,6 +554,7 @@ fn of_a_server_on_another_machine_nothing_is_started() {
         "Wants=sixfold.service tayga.service\nAfter=sixfold.service tayga.service sixfold-filter.service\n"
     );
     let (there, unit) = lines(&changed(elsewhere));
+    assert!(!text(&changed(elsewhere), "README.md").contains("/etc/sixfold/sixfold.toml"));
     assert_eq!(there, "systemctl enable sixfold-filter kea-dhcp4-server radvd");
     assert_eq!(unit, "After=sixfold-filter.service\n");
     // Resolvers that are named decide: the server of the file may be on all addresses of its machine.
@@ -576,7 +628,8 @@ fn the_page_asks_for_routes_to_gateways_on_other_machines() {
     assert!(!page.contains("the gateway is for the clients only"), "{page}");
     let page = text(&home(), "README.md");
     assert!(
-        !page.contains("another machine") && page.contains("the gateway is for the clients only"),
+        !page.contains("The NAT64 is another machine")
+            && page.contains("the gateway is for the clients only"),
         "{page}"
     );
 }

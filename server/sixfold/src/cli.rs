@@ -92,7 +92,7 @@ Example: a configuration of BIND becomes one of sixfold:
   sixfold convert /etc/bind/named.conf > sixfold.toml; sixfold check --config sixfold.toml";
 
 const PLAN_HELP: &str = "\
-Into an empty folder all files are written. Later runs show the difference, and change files with --write only. A file that
+A first run into a folder writes all files. Later runs show the difference, and change files with --write only. A file that
 this command did not write is never changed. A README.md in the folder explains each file.
 Exit status: 0 if the folder has the plan, 1 if it differs, or if values contradict each other (nothing is written then).
 

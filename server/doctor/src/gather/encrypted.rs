@@ -1,7 +1,8 @@
 //! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462), or that routers announce (RFC 9463): DNS over TLS
-//! with a question, DNS over HTTPS as far as the handshake. Of certificates the time and the names are judged; which authority a client
-//! believes is the client's matter.
+//! and over HTTPS with a question; HTTPS without HTTP/2 or without a path as far as the handshake. Of certificates the time and the names
+//! are judged; which authority a client believes is the client's matter.
 
+use super::https;
 use super::question::{Bits, Question};
 use crate::facts::Encrypted;
 use crate::limits::ENCRYPTED;
@@ -17,14 +18,15 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use wire::{Message, Section, Type};
 
-// Parameters of service bindings (RFC 9460 section 14.3.2).
+// Parameters of service bindings (RFC 9460 section 14.3.2, RFC 9461 section 5).
 const ALPN: u16 = 1;
 const PORT: u16 = 3;
 const IPV6_HINT: u16 = 6;
+const DOHPATH: u16 = 7;
 
 /// ALPN of DNS over TLS, and of the two versions of HTTP that go over TCP.
 const DOT: &[u8] = b"dot";
-const HTTP: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const HTTP: [&[u8]; 2] = [https::H2, b"http/1.1"];
 
 const SECS_PER_DAY: u64 = 86_400;
 
@@ -41,6 +43,8 @@ pub struct Binding {
     pub has_tls: bool,
     /// True if it has DNS over HTTPS, over TCP.
     pub has_https: bool,
+    /// Its path for DNS over HTTPS, without the variable of the template.
+    pub path: Option<String>,
 }
 
 impl Binding {
@@ -75,6 +79,7 @@ impl Binding {
             match u16::from_be_bytes(*key) {
                 ALPN => self.add_protocols(value)?,
                 PORT => self.port = Some(u16::from_be_bytes(*value.first_chunk()?)),
+                DOHPATH => self.path = path(value),
                 IPV6_HINT => self.addresses.push(Ipv6Addr::from(*value.first_chunk::<16>()?)),
                 _ => {}
             }
@@ -108,6 +113,12 @@ impl Binding {
     }
 }
 
+/// The path of a URI template (RFC 6570) whose variable `dns` a POST leaves empty (RFC 8484 section 4.1).
+fn path(template: &[u8]) -> Option<String> {
+    let path = str::from_utf8(template).ok()?.split('{').next()?;
+    path.starts_with('/').then(|| path.to_owned())
+}
+
 /// Takes octets behind their number in two octets.
 fn counted(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, after) = octets.split_first_chunk::<2>()?;
@@ -139,7 +150,7 @@ pub fn attempt_all(
             let address = with_scope(ip, binding.port.unwrap_or(port), scope);
             let is_new = !tried.iter().any(|one| one.address == address && one.transport == transport);
             if is_offered && is_new && tried.len() < ENCRYPTED {
-                tried.push(attempt(transport, address, binding.server_name(), own, timeout));
+                tried.push(attempt(transport, address, binding, own, timeout));
             }
         }
     }
@@ -157,11 +168,13 @@ fn with_scope(ip: IpAddr, port: u16, scope: u32) -> SocketAddr {
 fn attempt(
     transport: &'static str,
     address: SocketAddr,
-    name: Option<ServerName<'static>>,
+    binding: &Binding,
     own: Option<IpAddr>,
     timeout: Duration,
 ) -> Encrypted {
-    let (failure, certificate) = match handshake(transport, address, name.as_ref(), timeout) {
+    let name = binding.server_name();
+    let path = binding.path.as_deref();
+    let (failure, certificate) = match exchange(transport, address, name.as_ref(), path, timeout) {
         Ok(certificate) => {
             (None, certificate.and_then(|one| fault(&one, name.as_ref(), own, SystemTime::now())))
         }
@@ -170,11 +183,12 @@ fn attempt(
     Encrypted { transport, address, failure, certificate }
 }
 
-/// Connects, asks over TLS, and gives the certificate of the server.
-fn handshake(
+/// Connects, asks, and gives the certificate of the server.
+fn exchange(
     transport: &str,
     address: SocketAddr,
     name: Option<&ServerName<'static>>,
+    path: Option<&str>,
     timeout: Duration,
 ) -> io::Result<Option<CertificateDer<'static>>> {
     let is_dot = transport == "TLS";
@@ -185,6 +199,8 @@ fn handshake(
     let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols =
         if is_dot { vec![DOT.to_vec()] } else { HTTP.iter().map(|name| name.to_vec()).collect() };
+    let authority =
+        name.map_or_else(|| address.to_string(), |name| format!("{}:{}", name.to_str(), address.port()));
     // A server with several certificates chooses by the name.
     let name = name.cloned().unwrap_or_else(|| ServerName::IpAddress(address.ip().into()));
     let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
@@ -192,11 +208,16 @@ fn handshake(
     socket.set_read_timeout(Some(timeout))?;
     socket.set_write_timeout(Some(timeout))?;
     let mut stream = StreamOwned::new(session, socket);
-    if is_dot {
-        Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default()).exchange(&mut stream)?;
-    }
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
+    }
+    let question = Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default());
+    if is_dot {
+        question.exchange(&mut stream)?;
+    } else if let Some(path) = path
+        && stream.conn.alpn_protocol() == Some(https::H2)
+    {
+        https::ask(&mut stream, &authority, path, &question)?;
     }
     let certificates = stream.conn.peer_certificates().unwrap_or_default();
     Ok(certificates.first().map(|certificate| certificate.clone().into_owned()))
@@ -311,6 +332,15 @@ mod tests {
             assert!(is_whole || Binding::of_record(&hinted[..length]).is_none(), "{length} octets");
         }
         assert_eq!(Binding::of_record(b"\0\0\x03dns\0"), None, "an alias");
+        // RFC 9461 section 5: the template has the variable `dns`.
+        for (template, expected) in
+            [("/dns-query{?dns}", Some("/dns-query")), ("/q{?dns}", Some("/q")), ("dns-query{?dns}", None)]
+        {
+            let mut rdata = rdata(b"\x02h2", 443);
+            rdata.extend([0, 7, 0, template.len() as u8]);
+            rdata.extend(template.as_bytes());
+            assert_eq!(Binding::of_record(&rdata).unwrap().path.as_deref(), expected);
+        }
     }
 
     /// By hand from the figure in RFC 9463 section 6.1: priority, lifetime, length and name, length and addresses, length and parameters,

@@ -6,6 +6,7 @@
 mod dhcp;
 mod encrypted;
 mod host;
+mod https;
 mod path;
 mod question;
 mod resolver;

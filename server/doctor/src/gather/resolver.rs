@@ -119,6 +119,8 @@ impl Asker {
         (resolver, signatures)
     }
 
+    /// The resolver itself told the prefix, so the name is its own to answer (RFC 6147 section 5.3.1); one that does not do so may
+    /// forward the question, as it may that for `ipv4only.arpa`. It is the same for all hosts behind the prefix.
     fn reverse(&self, prefix: &Pref64) -> Reverse {
         let name = reverse_name(prefix.embed([192, 0, 0, 170]));
         self.ask(&name, Type::PTR, Bits::default()).map_or(Reverse::Silent, |reply| reverse_in(&reply))
@@ -278,16 +280,31 @@ mod tests {
         assert_eq!(signatures, [(0x6900_0000, 0x6a00_0000)]);
     }
 
+    /// The names that a server was asked for, in their order.
+    fn names(server: &kit::Upstream) -> Vec<String> {
+        let mut names: Vec<String> = server.all_asked("").into_keys().map(|(name, _)| name).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     #[test]
     fn nothing_is_asked_for_that_leaves_the_network_unless_it_is_allowed() {
         let server = kit::Upstream::start(|asked, replies| replies.now(reply(asked.message, 0x0183, &[])));
         let (found, signatures) = ask(server.address, &questions(false));
         assert_eq!((found.ipv4only, found.synthesized), (Some(Vec::new()), Some(Vec::new())));
         assert!(matches!(found.dnssec, Looked::Not(_)) && signatures.is_empty());
-        let mut asked: Vec<String> = server.all_asked("").into_keys().map(|(name, _)| name).collect();
-        asked.sort();
-        asked.dedup();
-        assert_eq!(asked, ["_dns.resolver.arpa.", "ipv4only.arpa.", "resolver.arpa.", "www.shop.test."]);
+        let usual = ["_dns.resolver.arpa.", "ipv4only.arpa.", "resolver.arpa.", "www.shop.test."];
+        assert_eq!(names(&server), usual);
+        // One that makes addresses is asked for the reverse name of one under the prefix that it tells: 2001:db8:64::c000:aa.
+        let server = kit::Upstream::start(|asked, replies| {
+            replies.now(reply(asked.message, 0x0180, &answers(asked.name, asked.rtype)));
+        });
+        ask(server.address, &questions(false));
+        let nibbles = "a.a.0.0.0.0.0.c.0.0.0.0.0.0.0.0.0.0.0.0.4.6.0.0.8.b.d.0.1.0.0.2";
+        let mut expected = usual.map(str::to_owned).to_vec();
+        expected.insert(1, format!("{nibbles}.ip6.arpa."));
+        assert_eq!(names(&server), expected);
     }
 
     #[test]

@@ -174,7 +174,8 @@ fn encrypted<'f>(offered: impl Iterator<Item = &'f Encrypted>, who: &str) -> Vec
                 code: Code::ResolverEncrypted,
                 what: format!("{who} DNS over {} at {}, but it does not work", one.transport, one.address),
                 cause: why.clone(),
-                remedy: "let the server listen there and filters pass it, or withdraw the offer (DDR, DNR)"
+                remedy: "let the server listen there, over HTTPS with the path of the offer, and filters pass it, or \
+                         withdraw the offer (DDR, DNR)"
                     .to_owned(),
             });
         }

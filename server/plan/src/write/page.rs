@@ -15,6 +15,12 @@ const FILTER: &str = "sixfold-filter";
 /// Path of the page.
 const PATH: &str = "README.md";
 
+/// The file that the server reads.
+const CONFIGURATION: &str = "/etc/sixfold/sixfold.toml";
+
+/// Installs the server's package, which is beside the page, where the machine has no unit of it.
+const INSTALL: &str = "systemctl cat sixfold >/dev/null 2>&1 || apt install ./sixfold_*.deb";
+
 /// The page.
 pub fn file(input: &Input, agreed: &Agreed, files: &[PlannedFile]) -> PlannedFile {
     let mut text = format!("<!-- {} -->\n# The network around Sixfold\n", header(&input.source));
@@ -98,6 +104,12 @@ fn steps(text: &mut String, input: &Input, files: &[PlannedFile]) {
          look at them first.\n\n",
     );
     let (packages, mut services) = programs(files);
+    // Of a server on another machine nothing is installed and started here.
+    let has_server = input.network.has_server(&input.server) && !services.is_empty();
+    if has_server {
+        services.insert(0, "sixfold");
+        server(text, input.source.path.as_deref());
+    }
     // Writing to a string cannot fail.
     if !packages.is_empty() {
         let _ = writeln!(text, "    apt install {}", packages.join(" "));
@@ -112,10 +124,6 @@ fn steps(text: &mut String, input: &Input, files: &[PlannedFile]) {
         text.push_str("    networkctl reload\n");
     }
     if !services.is_empty() {
-        // Of a server on another machine nothing is started here.
-        if input.network.has_server(&input.server) {
-            services.insert(0, "sixfold");
-        }
         let services = services.join(" ");
         let _ = writeln!(text, "    systemctl enable {services}\n    systemctl restart {services}");
     }
@@ -124,6 +132,33 @@ fn steps(text: &mut String, input: &Input, files: &[PlannedFile]) {
             "\nThe folder `openwrt` is for the OpenWrt router: its file says what to do with it.\n",
         );
     }
+}
+
+/// The commands that bring the server and its configuration to the machine. The package is installed first: it has the group that may read
+/// the configuration, which can have secrets.
+fn server(text: &mut String, file: Option<&str>) {
+    text.push_str(
+        "If the router does not have Sixfold, put its package into this folder: `make deb` in the source tree makes \
+         `sixfold_VERSION_ARCH.deb`.",
+    );
+    let file = file.map(quoted);
+    if let Some(file) = &file {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            text,
+            " The file of the plan becomes the server's. If the plan was made on another machine, bring that, too: `{file}`."
+        );
+    }
+    let _ = writeln!(text, "\n\n    {INSTALL}");
+    if let Some(file) = file {
+        let _ = writeln!(text, "    install -D -m 640 -g sixfold {file} {CONFIGURATION}");
+    }
+}
+
+/// A word for the shell.
+fn quoted(word: &str) -> String {
+    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"/._-+@:,".contains(&octet);
+    if word.bytes().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// The ways to a NAT64 that is another machine, which no file has.

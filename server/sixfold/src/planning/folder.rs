@@ -39,12 +39,33 @@ pub enum Kind {
     Stale,
 }
 
-/// What a plan changes in the folder. Files of earlier plans count if this one is `whole`, for all programs.
+/// A file of an earlier plan: its path in the folder, and its text.
+pub type Earlier = (String, String);
+
+/// The files of earlier plans in the folder, but for the page.
+///
+/// # Errors
+///
+/// A folder cannot be listed, as a line for the user.
+pub fn earlier(folder: &Path) -> Result<Vec<Earlier>, String> {
+    let mut earlier = Vec::new();
+    for root in ROOTS {
+        collect(folder, root, LEVELS, &mut earlier)?;
+    }
+    Ok(earlier)
+}
+
+/// What a plan changes in the folder. Files of earlier plans go if they are not in this one; of a plan for some programs only, none
+/// is given.
 ///
 /// # Errors
 ///
 /// A file is in the way that `sixfold plan` did not write, or one cannot be read: all of them, as lines for the user.
-pub fn changes<'p>(folder: &Path, files: &'p [PlannedFile], whole: bool) -> Result<Vec<Change<'p>>, String> {
+pub fn changes<'p>(
+    folder: &Path,
+    files: &'p [PlannedFile],
+    mut earlier: Vec<Earlier>,
+) -> Result<Vec<Change<'p>>, String> {
     let (mut changes, mut in_the_way) = (Vec::new(), Vec::new());
     for file in files {
         match read(&folder.join(&file.path)) {
@@ -58,14 +79,8 @@ pub fn changes<'p>(folder: &Path, files: &'p [PlannedFile], whole: bool) -> Resu
     if !in_the_way.is_empty() {
         return Err(in_the_way.join("\n"));
     }
-    if whole {
-        let mut earlier = Vec::new();
-        for root in ROOTS {
-            collect(folder, root, LEVELS, &mut earlier)?;
-        }
-        earlier.retain(|(path, _)| files.iter().all(|file| file.path != *path));
-        changes.extend(earlier.into_iter().map(|(path, old)| change(&path, Kind::Stale, old, "")));
-    }
+    earlier.retain(|(path, _)| files.iter().all(|file| file.path != *path));
+    changes.extend(earlier.into_iter().map(|(path, old)| change(&path, Kind::Stale, old, "")));
     Ok(changes)
 }
 
@@ -94,12 +109,7 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Collects the files below a folder that a plan wrote, with their texts, in the order of their paths.
-fn collect(
-    folder: &Path,
-    path: &str,
-    levels: usize,
-    found: &mut Vec<(String, String)>,
-) -> Result<(), String> {
+fn collect(folder: &Path, path: &str, levels: usize, found: &mut Vec<Earlier>) -> Result<(), String> {
     let here = folder.join(path);
     let unreadable = |error| format!("sixfold: cannot list {}: {error}; make it readable", here.display());
     let entries = match fs::read_dir(&here) {
@@ -168,9 +178,13 @@ mod tests {
         PlannedFile { part: None, path: path.to_owned(), text, explanation: String::new() }
     }
 
+    fn changed<'p>(folder: &Path, files: &'p [PlannedFile], whole: bool) -> Vec<Change<'p>> {
+        let earlier = if whole { earlier(folder).unwrap() } else { Vec::new() };
+        changes(folder, files, earlier).unwrap()
+    }
+
     fn kinds(folder: &Path, files: &[PlannedFile], whole: bool) -> Vec<(String, Kind)> {
-        let changes = changes(folder, files, whole).unwrap();
-        changes.into_iter().map(|change| (change.path, change.kind)).collect()
+        changed(folder, files, whole).into_iter().map(|change| (change.path, change.kind)).collect()
     }
 
     #[test]
@@ -180,7 +194,7 @@ mod tests {
         let first = [file("etc/a/one.conf", "1"), file("openwrt/two", "2"), file("README.md", "page")];
         let all_new = kinds(&out, &first, true);
         assert!(all_new.len() == 3 && all_new.iter().all(|(_, kind)| *kind == Kind::New), "{all_new:?}");
-        write(&out, &changes(&out, &first, true).unwrap()).unwrap();
+        write(&out, &changed(&out, &first, true)).unwrap();
         assert_eq!(kinds(&out, &first, true), []);
         // A file of somebody else in the same folder stays.
         fs::write(out.join("etc/a/other.conf"), "mine\n").unwrap();
@@ -189,7 +203,7 @@ mod tests {
             [("etc/a/one.conf".to_owned(), Kind::Changed), ("openwrt/two".to_owned(), Kind::Stale)];
         assert_eq!(kinds(&out, &second, true), expected);
         assert_eq!(kinds(&out, &second, false), expected[..1]);
-        write(&out, &changes(&out, &second, true).unwrap()).unwrap();
+        write(&out, &changed(&out, &second, true)).unwrap();
         assert!(!out.join("openwrt/two").exists() && out.join("etc/a/other.conf").exists());
         assert_eq!(fs::read_to_string(out.join("etc/a/one.conf")).unwrap(), second[0].text);
         let names: Vec<_> =
@@ -204,8 +218,8 @@ mod tests {
         fs::create_dir_all(out.join("etc")).unwrap();
         fs::write(out.join("etc/radvd.conf"), "interface lan { };\n").unwrap();
         fs::create_dir(out.join("etc/other.conf")).unwrap();
-        let error =
-            changes(&out, &[file("etc/radvd.conf", "1"), file("etc/other.conf", "2")], true).unwrap_err();
+        let error = changes(&out, &[file("etc/radvd.conf", "1"), file("etc/other.conf", "2")], Vec::new())
+            .unwrap_err();
         assert!(error.contains("etc/radvd.conf: a file is there that sixfold plan did not write"), "{error}");
         assert!(error.lines().count() == 2 && error.contains("other.conf"), "{error}");
     }

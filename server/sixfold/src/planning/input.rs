@@ -1,16 +1,41 @@
 //! The values of a plan, from the configuration.
 
-use crate::config::{Allowed, Config, Name, Network, NetworkInterface, prefixes};
+use crate::config::{Allowed, Config, DEFAULT_PATH, Name, Network, NetworkInterface, prefixes};
 use plan::{Description, Input, Interface, Server, Source};
 use std::path::Path;
 use std::time::Duration;
 
-/// The input of a plan.
-pub fn of(config: &Config, file: &Path) -> Input {
+/// The input of a plan with a configuration out of a file, into a folder.
+pub fn of(config: &Config, file: &Path, folder: &Path) -> Input {
     let name = file.file_name().unwrap_or(file.as_os_str());
-    let source =
-        Source { file: name.to_string_lossy().into_owned(), version: env!("CARGO_PKG_VERSION").to_owned() };
+    let source = Source {
+        file: name.to_string_lossy().into_owned(),
+        path: path_from(folder, file),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    };
     Input { source, server: server(config), network: description(config) }
+}
+
+/// The file as a command that runs in the folder names it: relative to it if it is in or beside it, so that both can move to another
+/// machine. None: the server reads this file.
+fn path_from(folder: &Path, file: &Path) -> Option<String> {
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
+    if Path::new(DEFAULT_PATH).canonicalize().is_ok_and(|own| own == file) {
+        return None;
+    }
+    // A folder that is still to be made has no links to follow.
+    let folder = folder.canonicalize().or_else(|_| {
+        let folder = std::path::absolute(folder)?;
+        let parent = folder.parent().unwrap_or(&folder).canonicalize()?;
+        Ok::<_, std::io::Error>(parent.join(folder.file_name().unwrap_or_default()))
+    });
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let named = match folder {
+        Ok(folder) if file.parent() == Some(&*folder) => name.into_owned(),
+        Ok(folder) if file.parent() == folder.parent() => format!("../{name}"),
+        _ => file.to_string_lossy().into_owned(),
+    };
+    Some(named)
 }
 
 fn server(config: &Config) -> Server {
@@ -75,4 +100,30 @@ fn description(config: &Config) -> Description {
 /// Whole seconds: a started one counts.
 fn seconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis().div_ceil(1000)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_beside_the_folder_is_named_from_there_and_another_one_by_its_whole_path() {
+        let place = kit::Folder::new();
+        let at = |path: &str| place.file(path);
+        std::fs::create_dir_all(at("there/deep")).unwrap();
+        for path in ["router.toml", "there/router.toml"] {
+            std::fs::write(at(path), "").unwrap();
+        }
+        let named = |folder: &str, file: &str| path_from(&at(folder), &at(file)).unwrap();
+        assert_eq!(named("there", "router.toml"), "../router.toml");
+        assert_eq!(named("missing", "router.toml"), "../router.toml");
+        assert_eq!(named("there", "there/router.toml"), "router.toml");
+        let whole = at("router.toml").canonicalize().unwrap();
+        for folder in ["there/deep", "missing/deep"] {
+            assert_eq!(Path::new(&named(folder, "router.toml")), whole, "{folder}");
+        }
+        // The shell follows the link when it enters the folder.
+        std::os::unix::fs::symlink(at("there/deep"), at("link")).unwrap();
+        assert_eq!(Path::new(&named("link", "router.toml")), whole);
+    }
 }

@@ -6,7 +6,7 @@ mod input;
 
 use crate::cli::Plan;
 use crate::config::{Failure, Fault, Located, Place, Problem, Report, load_with_places};
-use folder::{Change, Kind};
+use folder::{Change, Earlier, Kind};
 use plan::{Choice, Contradiction, PlannedFile};
 use std::fmt::Write as _;
 use std::io::Write;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 /// Runs the command. With exit status 0 the folder has the plan.
 pub fn run(arguments: &Plan) -> ExitCode {
-    match files(arguments).and_then(|files| bring(arguments, &files)) {
+    match bring(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -24,8 +24,8 @@ pub fn run(arguments: &Plan) -> ExitCode {
     }
 }
 
-/// The files of the plan.
-fn files(arguments: &Plan) -> Result<Vec<PlannedFile>, String> {
+/// The files of the plan, into a folder with files of earlier ones.
+fn files(arguments: &Plan, earlier: &[Earlier]) -> Result<Vec<PlannedFile>, String> {
     let located = load_with_places(&arguments.file).map_err(|failure| match failure {
         Failure::Wrong(report) => report.of_plan(),
         Failure::Unreadable { path, why } => {
@@ -40,8 +40,9 @@ fn files(arguments: &Plan) -> Result<Vec<PlannedFile>, String> {
              [[network.interface]] for each interface: see sixfold.toml(5)"
         ));
     }
-    let choice = Choice { parts: arguments.parts.clone() };
-    plan::plan(&input::of(&located.config, &arguments.file), &choice)
+    let kept = earlier.iter().map(|(path, _)| path.clone()).collect();
+    let choice = Choice { parts: arguments.parts.clone(), kept };
+    plan::plan(&input::of(&located.config, &arguments.file, &arguments.out), &choice)
         .map_err(|contradictions| report(&name, located, &contradictions, arguments).of_plan())
 }
 
@@ -62,13 +63,18 @@ fn report(name: &str, located: Located, contradictions: &[Contradiction], argume
     Report { file: name.to_owned(), text: located.text, problems }
 }
 
-/// Brings the folder to the plan; if that changes files, with `--write` only, and shows the difference.
-fn bring(arguments: &Plan, files: &[PlannedFile]) -> Result<(), String> {
+/// Brings the folder to the plan; if it has files of an earlier one, with `--write` only, and shows the difference.
+fn bring(arguments: &Plan) -> Result<(), String> {
     let folder = &arguments.out;
-    let changes = folder::changes(folder, files, arguments.parts.is_empty())?;
-    let is_new = changes.iter().all(|change| change.kind == Kind::New);
-    let writes = is_new || arguments.write;
-    print(&shown(folder, &changes, writes, is_new))?;
+    let earlier = folder::earlier(folder)?;
+    let files = files(arguments, &earlier)?;
+    let is_empty = earlier.is_empty();
+    let goes = if arguments.parts.is_empty() { earlier } else { Vec::new() };
+    let changes = folder::changes(folder, &files, goes)?;
+    // Later runs show first, also if a file of the earlier one is gone and nothing else changes: somebody may have meant that.
+    let is_first = is_empty && changes.iter().all(|change| change.kind == Kind::New);
+    let writes = is_first || arguments.write || changes.is_empty();
+    print(&shown(folder, &changes, writes, is_first))?;
     if !writes {
         let them = if changes.len() == 1 { "1 file".to_owned() } else { format!("{} files", changes.len()) };
         return Err(format!(
@@ -80,7 +86,7 @@ fn bring(arguments: &Plan, files: &[PlannedFile]) -> Result<(), String> {
 }
 
 /// The report for standard output: differences, and a line for each file.
-fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_new: bool) -> String {
+fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_first: bool) -> String {
     if changes.is_empty() {
         return format!("{} has this plan already\n", folder.display());
     }
@@ -89,7 +95,7 @@ fn shown(folder: &Path, changes: &[Change<'_>], writes: bool, is_new: bool) -> S
         let path = folder.join(&change.path);
         let path = path.display();
         // Writing to a string cannot fail.
-        if !is_new {
+        if !is_first {
             text.push_str(&plan::unified(&path.to_string(), &change.old, change.new));
         }
         let _ = match (change.kind, writes) {

@@ -110,6 +110,22 @@ fn a_change_is_shown_and_written_with_the_option_only() {
 }
 
 #[test]
+fn a_file_of_an_earlier_run_that_is_gone_is_shown_and_comes_back_with_the_option_only() {
+    let site = Site::new();
+    site.plan(&[]);
+    let tayga = site.out().join("etc/tayga.conf");
+    std::fs::remove_file(&tayga).unwrap();
+    let shown = site.plan(&[]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(stdout(&shown).contains("\n+prefix 64:ff9b::/96\n"), "{}", stdout(&shown));
+    assert!(stderr(&shown).contains("the plan changes 1 file in "), "{}", stderr(&shown));
+    assert!(!tayga.exists());
+    let written = site.plan(&["--write"]);
+    assert_eq!((written.status.code(), stderr(&written).as_str()), (Some(0), ""));
+    assert!(tayga.exists());
+}
+
+#[test]
 fn a_file_from_elsewhere_is_never_changed() {
     let site = Site::new();
     std::fs::create_dir_all(site.out().join("etc")).unwrap();
@@ -165,6 +181,12 @@ fn chosen_programs_take_the_place_of_those_in_the_table() {
     assert_eq!((chosen.status.code(), stderr(&chosen).as_str()), (Some(0), ""));
     assert!(site.text("etc/bird/bird.conf").contains("custom option type 38"));
     assert!(!site.out().join("etc/radvd.conf").exists() && !site.out().join("etc/tayga.conf").exists());
+    // Beside the files of a whole plan, the page keeps what it says of them.
+    let whole = Site::new();
+    whole.plan(&[]);
+    let page = whole.text("README.md");
+    assert_eq!(whole.plan(&["--for", "kea"]).status.code(), Some(0));
+    assert_eq!(whole.text("README.md"), page);
     let twice = site.plan(&["--for", "bird,radvd"]);
     assert_eq!(twice.status.code(), Some(1));
     assert!(stderr(&twice).contains(" --> command line: --for bird,radvd\n"), "{}", stderr(&twice));

@@ -22,6 +22,13 @@ pub const UPSTREAM: (&str, &str) = (address::FIRST, GLOBAL);
 
 const ZONE: &str = "@ SOA ns hostmaster 1 3600 600 604800 60\n@ NS ns\n";
 
+/// Kea with the file of a plan. It sees the folder of the plan as /mnt/network.
+pub const KEA: [&str; 3] = ["/usr/sbin/kea-dhcp4", "-c", "/mnt/network/etc/kea/kea-dhcp4.conf"];
+
+/// Its folders, which the unpacked packages do not have.
+pub const KEA_FOLDERS: [&str; 3] =
+    ["KEA_PIDFILE_DIR=/run", "KEA_LOCKFILE_DIR=none", "KEA_DHCP_DATA_DIR=/run"];
+
 /// Makings of a network, beside the example.
 #[derive(Clone, Copy, Default)]
 pub struct Setup<'s> {
@@ -250,25 +257,13 @@ fn start_announcements(lab: &Lab, debian: &Debian13, network: &Path) -> Vec<Proc
                 "--conf-file=/mnt/network/etc/dnsmasq.d/sixfold.conf",
             ],
         ),
-        (
-            "etc/kea/kea-dhcp4.conf",
-            "kea",
-            &[
-                "/usr/bin/env",
-                "KEA_PIDFILE_DIR=/run",
-                "KEA_LOCKFILE_DIR=none",
-                "KEA_DHCP_DATA_DIR=/run",
-                "/usr/sbin/kea-dhcp4",
-                "-c",
-                "/mnt/network/etc/kea/kea-dhcp4.conf",
-            ],
-        ),
+        ("etc/kea/kea-dhcp4.conf", "kea", &KEA),
     ];
     let planned = programs.iter().filter(|(file, _, _)| network.join(file).exists());
     planned
         .map(|(_, name, argv)| {
             let log = lab.scratch.path().join(format!("{name}.log"));
-            debian.start(&lab.gateway, lab.scratch.path(), argv, &log)
+            debian.start_with(&lab.gateway, lab.scratch.path(), &KEA_FOLDERS, argv, &log)
         })
         .collect()
 }

@@ -1,6 +1,7 @@
 //! Whole sites from one file: the examples of a campus and of a conference, with what `sixfold plan` writes from them, and the files of
 //! their recipes.
 
+use crate::planned::{KEA, KEA_FOLDERS};
 use crate::web::PAGE;
 use sixfold_interop::{
     Authority, Debian13, Kdig, Namespace, Process, Program, Scratch, copy_recipe, document, program, recipe,
@@ -223,9 +224,8 @@ fn the_campus_serves_its_clients_while_a_gateway_and_then_a_server_is_gone() {
     site.router.connect("laboratory", &laboratory).expect("there are veth devices");
     let cores = campus(&site);
     let (file, network) = site.plan("campus-router.toml", "", "");
-    let kea = ["/usr/sbin/kea-dhcp4", "-t", "/mnt/network/etc/kea/kea-dhcp4.conf"];
-    let read = site.debian.run_in(&site.router, site.scratch.path(), &kea);
-    assert!(read.success, "{}{}", read.stdout, read.stderr);
+    let log = site.scratch.path().join("kea.log");
+    let mut kea = site.debian.start_with(&site.router, site.scratch.path(), &KEA_FOLDERS, &KEA, &log);
     let _authority = site.start_world();
     let names = ["core1", "core2"];
     let mut translators = [0, 1].map(|number| start_translator(&site, &cores[number], names[number]));
@@ -237,6 +237,11 @@ fn the_campus_serves_its_clients_while_a_gateway_and_then_a_server_is_gone() {
     site.expect_address("staff", "2001:db8:20:100:");
     let resolver = "2001:db8:20:53::53";
     site.expect_page(resolver);
+
+    // Kea opens its sockets after it has read its file.
+    let doctor = [&program("sixfold"), "doctor", "--json", "--server", resolver];
+    let told = wait_until(|| site.client.run(&doctor).stdout.contains("\"option_108_s\":1800"));
+    assert!(told && kea.is_running(), "no option 108: {}", kea.log());
 
     // Hosts that keep IPv4 and validate themselves get no synthesis.
     let route = ["ip", "-6", "route", "show", "default"];
