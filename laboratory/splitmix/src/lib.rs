@@ -1,5 +1,5 @@
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, section 4): the one generator of
-//! tests and laboratory. A seed gives the same numbers on every machine and in every version, since documents and planted bugs name seeds.
+//! tests and laboratory. A seed gives the same numbers on every machine and in every version, since documents and mutants name seeds.
 //!
 //! A crate that draws in its own way, such as one of several values by weight, wraps [`SplitMix64`]. Numbers that nobody may predict, and
 //! those of the server, come from elsewhere.

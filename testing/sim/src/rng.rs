@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_of_a_seed_stay_those_that_traces_and_planted_bugs_were_found_with() {
+    fn the_numbers_of_a_seed_stay_those_that_traces_and_mutants_were_found_with() {
         // The output of SplitMix64 for 1 XOR 0x6a09e667f3bcc908 is the seed of these. Their products with 1,000, divided by 2^64.
         let (mut bits, mut below) = (Rng::new(1), Rng::new(1));
         let expected = [0x96dc_b1d7_126a_6eba, 0x2f8e_32a8_9316_a664, 0xcdae_b481_a133_5c34];
