@@ -265,6 +265,39 @@ fn outcomes_of_a_round_that_is_over_do_not_count() {
 }
 
 #[test]
+fn a_gateway_that_answers_each_probe_in_the_time_of_a_later_one_is_dead() {
+    let late = |_: Instant, _: Destination| Some((Span::from_millis(260), Ok(())));
+    let mut simulation = Simulation::new(vec![gateway(0, 2)], 7);
+    simulation.run(Span::from_secs(3), alive);
+    simulation.run(Span::from_secs(60), late);
+    let states: Vec<Liveness> = simulation.changes.iter().map(|(_, change)| change.to).collect();
+    assert_eq!(states, [Liveness::Up, Liveness::Down]);
+    assert_eq!(simulation.monitor.status(&prefix(0)).failure, Some(Failure::TimedOut));
+}
+
+#[test]
+fn outcomes_of_other_rounds_and_probes_do_not_count() {
+    let mut monitor = Monitor::new(1);
+    monitor.configure(START, HealthSettings::default(), vec![gateway(0, 2), gateway(1, 2)], |_| true);
+    let now = START + INTERVAL;
+    let [first, second] = [(); 2].map(|()| monitor.take_due(now).unwrap().id);
+    // Of a round that nobody has started.
+    let foreign = RoundId(second.0 + 1);
+    monitor.answered(foreign, now);
+    monitor.failed(foreign, 0, Failure::Reset, now);
+    // Twice the same probe, and one that the round does not have: the other one may still be answered.
+    for probe in [0, 0, 7, usize::MAX] {
+        monitor.failed(first, probe, Failure::Reset, now);
+    }
+    assert!(monitor.is_running(first) && monitor.is_running(second));
+    monitor.answered(first, now);
+    let liveness = |number| monitor.status(&prefix(number)).liveness;
+    let up = (0..2).filter(|&number| liveness(number) == Liveness::Up).count();
+    assert_eq!(up, 1, "the gateway of the first round alone");
+    assert!(monitor.is_running(second));
+}
+
+#[test]
 fn while_another_process_watches_no_round_starts_and_no_state_changes() {
     let mut monitor = Monitor::new(1);
     monitor.configure(START, HealthSettings::default(), vec![gateway(0, 1), gateway(1, 1)], |_| true);

@@ -70,4 +70,11 @@ impl GatewayConfig {
         let fall = u64::from(fall);
         (fall * interval.0).max(interval.0 + fall * timeout.0) + NOTICE
     }
+
+    /// Longest time in which a gateway that answers again is found, nanoseconds, if no probe is lost. A probe that was sent just before fails;
+    /// then `rise` probes are answered, an interval apart, the last of them after its round trip.
+    pub fn longest_return(&self) -> u64 {
+        let HealthSettings { interval, rise, .. } = self.health;
+        (1 + u64::from(rise)) * interval.0 + NOTICE
+    }
 }

@@ -1,6 +1,10 @@
 //! The NAT64 gateways of a world, with the network between them and the prober: they die, fall silent or reset connections, come back, and
 //! probes of living ones are lost. The state machine of the server's prober watches them.
 //!
+//! Gateways lie, too: what they carry is one thing, and what becomes of their probes another. The prober cannot see the first, and nothing here
+//! has it. A gateway that carries nothing but answers its probes is alive, and must stay in the answers; one that carries everything but does
+//! not answer them in time is dead, and must leave.
+//!
 //! [`Gateways::choices`] says which prefixes an answer may have by the states that the engine was told. [`Gateways::check`] compares an
 //! answer with the truth, and with the answers to the same client network before.
 
@@ -22,14 +26,30 @@ use std::sync::Arc;
 /// Choices that are remembered of a client network.
 const REMEMBERED: usize = 8;
 
-/// Fate of a gateway.
+/// Time by which an answer is late, beside the round trip. It is the longest timeout of the probes of any configuration.
+const LATE: u64 = SECOND;
+
+/// Fate of a gateway: what becomes of its probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
+    /// They are answered.
     Alive,
-    /// Dead, and nothing comes back.
+    /// Nothing comes back.
     Silent,
-    /// Dead, and probes are reset.
+    /// They are answered in the time of later ones.
+    Late,
+    /// They are reset.
     Resets,
+    /// ICMP errors come back.
+    Prohibits,
+}
+
+/// Message that comes back for a probe.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reply {
+    Answer,
+    Reset,
+    IcmpError,
 }
 
 /// A gateway as it is, whatever the prober thinks.
@@ -64,8 +84,8 @@ pub struct Gateways {
     table: Option<Arc<GatewayTable>>,
     states: Arc<[PrefixState]>,
     truths: Vec<Truth>,
-    /// Outcomes under way: time, round, place of the probe, success.
-    outcomes: BinaryHeap<Reverse<(u64, u64, usize, bool)>>,
+    /// Replies under way: time, round, place of the probe, message.
+    replies: BinaryHeap<Reverse<(u64, u64, usize, Reply)>>,
     /// Lost probes of living gateways, of a thousand.
     loss: u64,
     /// Round trip of probes, nanoseconds.
@@ -90,7 +110,7 @@ impl Gateways {
             table: None,
             states: Arc::new([]),
             truths: vec![],
-            outcomes: BinaryHeap::new(),
+            replies: BinaryHeap::new(),
             loss: *rng.choose(&[0, 0, 20, 200]),
             round_trip: (1 + rng.below(150)) * MILLI,
             configured: 0,
@@ -167,9 +187,9 @@ impl Gateways {
         if !self.is_running || self.table.is_none() {
             return None;
         }
-        let outcome = self.outcomes.peek().map(|Reverse(outcome)| outcome.0);
+        let reply = self.replies.peek().map(|Reverse(reply)| reply.0);
         let fate = self.truths.iter().map(|truth| truth.until).min();
-        [self.monitor.next().map(|at| at.0), outcome, fate].into_iter().flatten().min()
+        [self.monitor.next().map(|at| at.0), reply, fate].into_iter().flatten().min()
     }
 
     /// Lets happen what is due. True if the states have changed.
@@ -179,41 +199,49 @@ impl Gateways {
         }
         for truth in self.truths.iter_mut().filter(|truth| truth.until <= now) {
             let is_alive = truth.fate == Fate::Alive;
-            truth.fate = if is_alive { *self.rng.choose(&[Fate::Silent, Fate::Resets]) } else { Fate::Alive };
+            let deaths = [Fate::Silent, Fate::Late, Fate::Resets, Fate::Prohibits];
+            truth.fate = if is_alive { *self.rng.choose(&deaths) } else { Fate::Alive };
             // One time in four it flaps.
             let mean = if self.rng.permille(250) { SECOND / 2 } else { 15 * SECOND };
             (truth.since, truth.until) = (awake, now + 1 + self.rng.exponential(mean));
         }
-        while let Some(&Reverse((at, round, probe, is_success))) =
-            self.outcomes.peek().filter(|one| one.0.0 <= now)
+        while let Some(&Reverse((at, round, probe, reply))) = self.replies.peek().filter(|one| one.0.0 <= now)
         {
-            self.outcomes.pop();
-            match is_success {
-                true => self.monitor.answered(RoundId(round), instant(at)),
-                false => self.monitor.failed(RoundId(round), probe, Failure::Reset, instant(at)),
+            self.replies.pop();
+            // After a jump of the clock, too, a late reply finds its round over.
+            self.monitor.expire(instant(at));
+            match reply {
+                Reply::Answer => self.monitor.answered(RoundId(round), instant(at)),
+                Reply::Reset => self.monitor.failed(RoundId(round), probe, Failure::Reset, instant(at)),
+                Reply::IcmpError => {
+                    self.monitor.failed(RoundId(round), probe, Failure::Unreachable, instant(at));
+                }
             }
         }
         self.monitor.expire(instant(now));
         while let Some(round) = self.monitor.take_due(instant(now)) {
             for (place, destination) in round.destinations.iter().enumerate() {
                 let (Destination::Tcp(address, _) | Destination::Icmp(address)) = destination;
-                if let Some(is_success) = self.outcome(*address) {
-                    self.outcomes.push(Reverse((now + self.round_trip, round.id.0, place, is_success)));
+                if let Some((after, reply)) = self.reply(*address) {
+                    self.replies.push(Reverse((now + after, round.id.0, place, reply)));
                 }
             }
         }
         self.refresh(now)
     }
 
-    /// Outcome of a probe to an address; none: nothing comes back.
-    fn outcome(&mut self, address: Ipv6Addr) -> Option<bool> {
+    /// The reply to a probe to an address, with the time that it takes; none: nothing comes back.
+    fn reply(&mut self, address: Ipv6Addr) -> Option<(u64, Reply)> {
         // The longest prefix leads to its gateway.
         let under = self.truths.iter().filter(|truth| truth.prefix.contains(&address.octets()));
         let fate = under.max_by_key(|truth| truth.prefix.length)?.fate;
+        let round_trip = self.round_trip;
         match fate {
-            Fate::Alive => (!self.rng.permille(self.loss)).then_some(true),
+            Fate::Alive => (!self.rng.permille(self.loss)).then_some((round_trip, Reply::Answer)),
             Fate::Silent => None,
-            Fate::Resets => Some(false),
+            Fate::Late => Some((LATE + round_trip, Reply::Answer)),
+            Fate::Resets => Some((round_trip, Reply::Reset)),
+            Fate::Prohibits => Some((round_trip, Reply::IcmpError)),
         }
     }
 
@@ -308,7 +336,8 @@ impl Gateways {
     ///
     /// # Errors
     ///
-    /// A description: a prefix whose gateway has been dead for too long, or another one than the client network must have.
+    /// A description: a prefix whose gateway has been dead for too long, one that is out although its gateway answers, or another one than
+    /// the client network must have.
     pub fn check(&mut self, config: &Config, seen: &Seen, client: IpAddr, awake: u64) -> Result<(), String> {
         let Some(settings) = &config.gateways else { return Ok(()) };
         // A mapped address may be under a prefix, whatever state that has.
@@ -324,29 +353,48 @@ impl Gateways {
         else {
             return Ok(());
         };
-        let lives = |prefix: &&Prefix| self.state(prefix) == PrefixState::Up;
-        for prefix in &used {
-            let others = config.prefixes.iter().filter(|other| *other != prefix);
+        self.check_lives(config, settings, &used, awake)?;
+        if settings.spread == Spread::Client && !used.is_empty() {
+            return self.check_choice(config, settings, used[0], client);
+        }
+        Ok(())
+    }
+
+    /// A prefix whose gateway no longer answers its probes leaves the answers in time, and one whose gateway answers all of them comes back in
+    /// time and stays.
+    fn check_lives(
+        &self,
+        config: &Config,
+        settings: &GatewayConfig,
+        used: &[Prefix],
+        awake: u64,
+    ) -> Result<(), String> {
+        if !self.is_running {
+            return Ok(());
+        }
+        for (place, prefix) in config.prefixes.iter().enumerate() {
             let Some(truth) = self.truths.iter().find(|truth| is_same(&truth.prefix, prefix)) else {
                 continue;
             };
-            let dead_for =
-                if truth.fate == Fate::Alive { 0 } else { awake - truth.since.max(self.configured) };
-            let place = config.prefixes.iter().position(|other| other == prefix).unwrap_or(0);
-            // A longer prefix within this one has a gateway of its own.
-            let is_reached =
-                !config.all_prefixes().any(|other| other != prefix && prefix.contains(&other.address));
-            if settings.probed[place]
-                && is_reached
-                && self.is_running
-                && dead_for > settings.longest_detection()
-                && others.clone().any(|other| lives(&other))
-            {
-                return Err(format!("{prefix:?} has been dead for {} ms", dead_for / MILLI));
+            // A longer prefix within this one has a gateway of its own, also one of a former configuration.
+            let is_within = |other: &Prefix| !is_same(other, prefix) && prefix.contains(&other.address);
+            let is_reached = !self.truths.iter().any(|other| is_within(&other.prefix));
+            if !settings.probed[place] || !is_reached {
+                continue;
             }
-        }
-        if settings.spread == Spread::Client && !used.is_empty() {
-            return self.check_choice(config, settings, used[0], client);
+            let (span, state) = (awake - truth.since.max(self.configured), self.state(prefix));
+            let mut others = config.prefixes.iter().filter(|other| *other != prefix);
+            let has_answers = truth.fate == Fate::Alive && self.loss == 0;
+            if has_answers && span > settings.longest_return() && state == PrefixState::Down {
+                return Err(format!("{prefix:?} is out, but has answered for {} ms", span / MILLI));
+            }
+            if truth.fate != Fate::Alive
+                && used.contains(prefix)
+                && span > settings.longest_detection()
+                && others.any(|other| self.state(other) == PrefixState::Up)
+            {
+                return Err(format!("{prefix:?} has been dead for {} ms: {:?}", span / MILLI, truth.fate));
+            }
         }
         Ok(())
     }

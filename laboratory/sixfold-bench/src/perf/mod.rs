@@ -19,6 +19,7 @@ mod hot;
 mod kind;
 mod limits;
 mod lossless;
+mod mappings;
 mod memory;
 mod messages;
 mod mixed_load;

@@ -39,6 +39,7 @@ mod padding;
 mod pending_limits;
 mod reload;
 mod scenario_parser;
+mod scenario_probes;
 mod scenarios;
 mod stream_peers;
 mod stripping;

@@ -8,6 +8,7 @@ use domain::base::rdata::ComposeRecordData;
 use engine::dns64::gateways::{AllDown, GatewayTable, Gateways, PrefixState, Spread, TablePrefix};
 use engine::dns64::rules::{RealAaaa, Rule, Rules};
 use engine::local::{self, LocalData};
+use engine::needs::SharedNeeds;
 use engine::rpz::ResponsePolicy;
 use engine::rpz::RpzZoneBuilder;
 use engine::settings::{
@@ -15,6 +16,7 @@ use engine::settings::{
     Reverse, Select,
 };
 use engine::{Settings, Span, Transport};
+use gateways::HealthSettings;
 use pref64::Pref64;
 use pref64::mapping::{Mapping, Mappings};
 use std::net::Ipv6Addr;
@@ -48,6 +50,11 @@ pub enum Step {
     Gateway {
         prefix: Pref64,
         state: PrefixState,
+    },
+    /// The gateway of a prefix replies to its probes after this time from now on; none: never.
+    Probed {
+        prefix: Pref64,
+        delay: Option<Span>,
     },
     /// The sources of prefixes tell of these, for so many seconds.
     Discovered {
@@ -85,6 +92,13 @@ pub enum Step {
     ReceivesNothing {
         from: String,
     },
+    /// So many synthesized answers for a name were counted, to so many client networks.
+    Needs {
+        name: String,
+        answers: u64,
+        networks: u64,
+    },
+    NeedsNothing,
     Count {
         family: String,
         label: Option<String>,
@@ -171,6 +185,14 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
                 _ => return Err("up, down or draining".into()),
             },
         },
+        ["gateway", prefix, "replies", "after", time] => probed(prefix, Some(span(time)?))?,
+        ["gateway", prefix, "never", "replies"] => probed(prefix, None)?,
+        ["nothing", "needs", "dns64"] => Step::NeedsNothing,
+        [name, "needs", "dns64", answers, networks] => Step::Needs {
+            name: name.into(),
+            answers: answers.parse().map_err(|_| "not a number")?,
+            networks: networks.parse().map_err(|_| "not a number")?,
+        },
         ["discovered"] => Step::Discovered { prefixes: String::new(), ttl_secs: 300 },
         ["discovered", ref prefixes @ .., "for", time] => {
             let ttl_secs = (span(time)?.0 / 1_000_000_000) as u32;
@@ -222,6 +244,11 @@ fn step(text: &str, begun: bool) -> Result<Step, String> {
         },
         _ => return Err("unknown statement".into()),
     })
+}
+
+fn probed(prefix: &str, delay: Option<Span>) -> Result<Step, String> {
+    let prefix = prefix.parse().map_err(|error| format!("{prefix}: {error}"))?;
+    Ok(Step::Probed { prefix, delay })
 }
 
 fn receives(from: &str, rcode: &str, words: &[&str]) -> Result<Step, String> {
@@ -301,6 +328,8 @@ pub fn configured(statements: &[Statement], count: usize) -> Result<Settings, St
             }
             // Reserved at start: see `cache_size`.
             "cache.size" => {}
+            // Of the probes: see `health`.
+            "dns64.health.interval" | "dns64.health.timeout" | "dns64.health.fall" | "dns64.health.rise" => {}
             "dns64.mapping" => {
                 mappings.push(value.parse().map_err(|fault| format!("{}: {fault}", statement.line))?)
             }
@@ -400,6 +429,23 @@ pub fn cache_size(statements: &[Statement]) -> usize {
     sizes.next().unwrap_or(0)
 }
 
+/// Settings of the probes: those that the statements so far have set, else the defaults.
+pub fn health(statements: &[Statement]) -> Result<HealthSettings, String> {
+    let mut health = HealthSettings::default();
+    for statement in statements {
+        let Step::Set { key, value, .. } = &statement.step else { continue };
+        let number = || value.parse::<u32>().map_err(|_| format!("{value} is not a number"));
+        match key.as_str() {
+            "dns64.health.interval" => health.interval = span(value)?,
+            "dns64.health.timeout" => health.timeout = span(value)?,
+            "dns64.health.fall" => health.fall = number()?,
+            "dns64.health.rise" => health.rise = number()?,
+            _ => {}
+        }
+    }
+    Ok(health)
+}
+
 fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
     let yes = value == "true";
     let number = || value.parse::<u32>().map_err(|_| format!("{value} is not a number"));
@@ -487,6 +533,8 @@ fn set(settings: &mut Settings, key: &str, value: &str) -> Result<(), String> {
             settings.cookies.secrets = secrets.collect::<Result<_, _>>().map_err(|_| "no secret")?;
         }
         "edns.udp-size" => settings.udp_size = number()? as u16,
+        // Any key will do: only attackers guess it.
+        "statistics.needs" => settings.needs = yes.then(|| SharedNeeds::new([1, 2], 1).into()),
         "limits.queries-per-client" => settings.queries_per_client = number()?,
         "limits.responses-per-client" => settings.responses_per_client = number()?,
         "limits.client-prefix" => settings.client_prefix = number()? as u8,

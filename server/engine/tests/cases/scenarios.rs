@@ -1,14 +1,17 @@
 //! Plays `scenarios/*.txt`: exchanges as text, one behaviour per file. `scenarios/README.md` describes the language.
 
-use super::scenario_parser::{Statement, Step, cache_size, configured, read};
+use super::scenario_parser::{Statement, Step, cache_size, configured, health, read};
+use super::scenario_probes::Probes;
 use crate::world::{
     Answer, COOKIE, ClientQuery, Recording, SentQuery, World, canonical, client, cookie_of, name, octets,
     query, set_prefixes, subnet, subnets,
 };
-use engine::dns64::gateways::{Gateways, PrefixState};
+use engine::dns64::gateways::{GatewayTable, Gateways, PrefixState};
 use engine::dns64::verdicts::{Verdict, Verdicts};
 use engine::settings::Discovery;
-use engine::{Counter, Transport};
+use engine::{Counter, Span, Transport};
+use gateways::HealthSettings;
+use pref64::Pref64;
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::Ipv6Addr;
@@ -65,11 +68,16 @@ struct Player {
     /// Upstream queries that a statement has mentioned, the last one at the end.
     seen: Vec<SentQuery>,
     verdicts: BTreeMap<Ipv6Addr, Verdict>,
+    health: HealthSettings,
+    /// The probes, from the first statement on that tells of them.
+    probes: Option<Probes>,
 }
 
 fn play(text: &str) -> Result<(), String> {
     let statements = read(text)?;
     let settings = configured(&statements, statements.len())?;
+    let is_step = |statement: &Statement| !matches!(statement.step, Step::Set { .. });
+    let begin = statements.iter().position(is_step).unwrap_or(statements.len());
     let mut player = Player {
         world: World::with_cache(settings, cache_size(&statements)),
         queries: vec![],
@@ -78,13 +86,14 @@ fn play(text: &str) -> Result<(), String> {
         collected: (0, 0),
         seen: vec![],
         verdicts: BTreeMap::new(),
+        health: health(&statements[..begin])?,
+        probes: None,
     };
     // The observer must change nothing, and miss nothing.
     player.world.engine.observe(Some(Recording::default()));
     for (place, statement) in statements.iter().enumerate() {
         let outcome = match &statement.step {
-            Step::Set { late: true, .. } => configured(&statements[..=place], usize::MAX)
-                .map(|settings| drop(player.world.engine.configure(settings))),
+            Step::Set { late: true, .. } => player.reload(&statements[..=place]),
             _ => player.step(statement),
         };
         outcome.map_err(|failure| format!("{}: {}: {failure}", statement.line, statement.text))?;
@@ -129,20 +138,24 @@ impl Player {
     fn step(&mut self, statement: &Statement) -> Result<(), String> {
         match &statement.step {
             Step::Set { .. } => Ok(()),
-            Step::Wait(span) => {
-                self.world.run(*span);
-                Ok(())
+            Step::Wait(span) => self.wait(*span),
+            Step::Gateway { prefix, state } => self.set_state(prefix, *state),
+            Step::Probed { prefix, delay } => {
+                let (now, health, table) = (self.world.now, self.health, self.table()?);
+                let is_probed = table.prefixes().any(|of| of.prefix == *prefix && of.is_probed);
+                let probes = self.probes.get_or_insert_with(|| Probes::new(now, health, &table));
+                probes.set_delay(*prefix, *delay);
+                is_probed.then_some(()).ok_or("it is not probed".to_owned())
             }
-            Step::Gateway { prefix, state } => {
-                let engine = &mut self.world.engine;
-                let gateways = engine.settings().dns64.gateways.as_ref().ok_or("no gateways")?;
-                let table = Arc::clone(gateways.table());
-                let number = table.number_of(prefix).ok_or("no such prefix")?;
-                let mut states = gateways.states().to_vec();
-                states.resize(table.prefixes().count(), PrefixState::Up);
-                states[number] = *state;
-                engine.set_gateways(Some(Gateways::new(table, states.into())));
-                Ok(())
+            Step::NeedsNothing => match self.world.engine.needs(usize::MAX, false) {
+                Some(report) if report.answers > 0 => Err(format!("{} answers", report.answers)),
+                _ => Ok(()),
+            },
+            Step::Needs { name: text, answers, networks } => {
+                let report = self.world.engine.needs(usize::MAX, false).ok_or("nothing is counted")?;
+                let found = report.names.get(&name(text)[..]).map(|one| (one.answers, one.networks()));
+                let is_so = found == Some((*answers, *networks));
+                is_so.then_some(()).ok_or_else(|| format!("answers and networks: {found:?}"))
             }
             Step::Discovered { prefixes, ttl_secs } => {
                 let mut dns64 = self.world.engine.settings().dns64.clone();
@@ -214,6 +227,60 @@ impl Player {
                 }
             }
         }
+    }
+
+    /// Takes the settings of all statements so far.
+    fn reload(&mut self, statements: &[Statement]) -> Result<(), String> {
+        self.health = health(statements)?;
+        drop(self.world.engine.configure(configured(statements, usize::MAX)?));
+        let (now, health) = (self.world.now, self.health);
+        if self.probes.is_some() {
+            let table = self.table()?;
+            self.probes.iter_mut().for_each(|probes| probes.configure(now, health, &table));
+            self.probe(&table);
+        }
+        Ok(())
+    }
+
+    fn table(&self) -> Result<Arc<GatewayTable>, String> {
+        let gateways = self.world.engine.settings().dns64.gateways.as_ref();
+        gateways.map(|gateways| Arc::clone(gateways.table())).ok_or("no gateways".to_owned())
+    }
+
+    /// Lets time pass, for the gateways, too.
+    fn wait(&mut self, span: Span) -> Result<(), String> {
+        let end = self.world.now + span;
+        while let Some(next) = self.probes.as_ref().and_then(Probes::next).filter(|&next| next <= end) {
+            let table = self.table()?;
+            self.world.run_until(next.max(self.world.now));
+            self.probe(&table);
+        }
+        self.world.run_until(end);
+        Ok(())
+    }
+
+    /// Lets the prober do what is due, and the engine learn what has changed.
+    fn probe(&mut self, table: &Arc<GatewayTable>) {
+        let now = self.world.now;
+        if let Some(gateways) = self.probes.as_mut().and_then(|probes| probes.step(now, table)) {
+            self.world.engine.set_gateways(Some(gateways));
+        }
+    }
+
+    /// Gives a prefix a state, without probes.
+    fn set_state(&mut self, prefix: &Pref64, state: PrefixState) -> Result<(), String> {
+        if self.probes.is_some() {
+            return Err("its probes tell its state".to_owned());
+        }
+        let table = self.table()?;
+        let number = table.number_of(prefix).ok_or("no such prefix")?;
+        let engine = &mut self.world.engine;
+        let known = engine.settings().dns64.gateways.as_ref().map(Gateways::states);
+        let mut states = known.map(|states| states.to_vec()).unwrap_or_default();
+        states.resize(table.prefixes().count(), PrefixState::Up);
+        states[number] = state;
+        engine.set_gateways(Some(Gateways::new(table, states.into())));
+        Ok(())
     }
 
     fn client_asks(&mut self, from: &str, text: &str, qtype: Type, words: &[String]) -> Result<(), String> {

@@ -234,15 +234,9 @@ impl Echo {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(_) => return None,
             };
-            let IpAddr::V6(to) = from.ip() else { continue };
-            let data = message[..octets].get(8..).and_then(|data| data.first_chunk());
-            if let (ECHO_REPLY, Some(number)) = (message[0], data) {
-                return Some(EchoAnswer {
-                    to,
-                    number: u64::from_be_bytes(*number),
-                    known: u64::MAX,
-                    outcome: Ok(()),
-                });
+            let IpAddr::V6(from) = from.ip() else { continue };
+            if let Some(answer) = answer_of_reply(from, &message[..octets]) {
+                return Some(answer);
             }
         }
     }
@@ -252,6 +246,15 @@ impl AsFd for Echo {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
+}
+
+/// The answer that a message from this address is to a request. None: it is no echo reply with the data of one of ours. The kernel compares
+/// the identifier.
+fn answer_of_reply(from: Ipv6Addr, message: &[u8]) -> Option<EchoAnswer> {
+    let (header, data) = message.split_first_chunk::<8>()?;
+    let number = u64::from_be_bytes(*data.first_chunk()?);
+    let answer = EchoAnswer { to: from, number, known: u64::MAX, outcome: Ok(()) };
+    (header[0] == ECHO_REPLY).then_some(answer)
 }
 
 /// The answer that an ICMP error is to a request to this address, of which it quotes some octets. None: the request is none of ours.
@@ -290,5 +293,102 @@ mod tests {
         assert_eq!(answer_of_error(to, &request, Some(0x4321)), None, "of another program");
         assert_eq!(answer_of_error(to, &request[..7], None), None);
         assert_eq!(answer_of_error(to, &[0x81; 16], None), None, "an error about a reply");
+    }
+
+    #[test]
+    fn an_echo_reply_answers_the_request_to_its_sender_whose_data_it_returns() {
+        let to: Ipv6Addr = "64:ff9b::c000:20a".parse().unwrap();
+        let number = 0x0102_0304_0506_0708;
+        // RFC 4443 section 4.2: the data of the request are returned entirely and unmodified.
+        let reply = *b"\x81\0\xab\xcd\x12\x34\x07\x08\x01\x02\x03\x04\x05\x06\x07\x08";
+        let answer = answer_of_reply(to, &reply).unwrap();
+        assert_eq!(answer.outcome, Ok(()));
+        assert!(answer.is_to(to, number));
+        for bit in 0..u64::BITS {
+            assert!(!answer.is_to(to, number ^ 1 << bit), "of another request: bit {bit}");
+        }
+        let other: Ipv6Addr = "64:ff9b::c000:20b".parse().unwrap();
+        assert!(!answer_of_reply(other, &reply).unwrap().is_to(to, number), "from another address");
+        assert_eq!(answer_of_reply(to, &reply[..15]), None, "less data than in the request");
+        assert_eq!(answer_of_reply(to, &reply[..7]), None);
+        let mut request = reply;
+        request[0] = ECHO_REQUEST;
+        assert_eq!(answer_of_reply(to, &request), None, "a request that comes back");
+    }
+
+    /// Own addresses of which the first is probed. The kernel itself does not reply.
+    const SCRIPT: &str = "set -e; echo 1 >/proc/sys/net/ipv6/icmp/echo_ignore_all; \
+                          echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range; ip link set lo up; \
+                          ip address add 2001:db8::1/128 dev lo nodad; \
+                          ip address add 2001:db8::2/128 dev lo nodad; exec \"$@\"";
+
+    /// Sends a message from an address to another, both of this host.
+    fn send_from(from: &str, to: Ipv6Addr, message: &[u8]) {
+        let socket = Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap();
+        let at = |address: Ipv6Addr| SockAddr::from(SocketAddrV6::new(address, 0, 0, 0));
+        socket.bind(&at(from.parse().unwrap())).unwrap();
+        socket.send_to(message, &at(to)).unwrap();
+    }
+
+    /// A liar answers a request wrongly in each way, and then as it should.
+    fn lie(mut echo: Echo) {
+        let (target, other) = ("2001:db8::1", "2001:db8::2");
+        let to: Ipv6Addr = target.parse().unwrap();
+        let seen = UdpSocket::from(OwnedFd::from(
+            Socket::new(Domain::IPV6, Type::RAW, Some(Protocol::ICMPV6)).unwrap(),
+        ));
+        seen.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let number = echo.send(to).map_err(|_| "not sent").unwrap();
+        let mut request = [0; ECHO];
+        let from = loop {
+            let (octets, from) = seen.recv_from(&mut request).expect("the request");
+            if (octets, request[0]) == (ECHO, ECHO_REQUEST) {
+                break from;
+            }
+        };
+        let IpAddr::V6(prober) = from.ip() else { panic!("{from}") };
+        let mut reply = request;
+        reply[0] = ECHO_REPLY;
+        let changed = |place: usize| {
+            let mut reply = reply;
+            reply[place] ^= 1;
+            reply
+        };
+        // Another identifier, a request, no data: they are no replies, so the next one comes first.
+        for message in [&changed(5)[..], &request, &reply[..8]] {
+            send_from(target, prober, message);
+        }
+        for (from, message) in [(target, changed(8)), (target, changed(15)), (other, reply)] {
+            send_from(from, prober, &message);
+            let answer = next_answer(&echo);
+            let data = u64::from_be_bytes(*message[8..].first_chunk().unwrap());
+            assert_eq!((answer.to, answer.number), (from.parse().unwrap(), data));
+            assert!(!answer.is_to(to, number), "from {from}: {message:?}");
+        }
+        send_from(target, prober, &reply);
+        let answer = next_answer(&echo);
+        assert!(answer.is_to(to, number) && answer.outcome.is_ok());
+        assert_eq!(echo.receive(), None);
+    }
+
+    /// Waits for the next answer.
+    fn next_answer(echo: &Echo) -> EchoAnswer {
+        let mut answer = None;
+        kit::wait_until("an answer", || {
+            answer = echo.receive();
+            answer.is_some()
+        });
+        answer.unwrap()
+    }
+
+    #[test]
+    fn a_forged_or_foreign_echo_reply_does_not_answer_a_request() {
+        let test = "prefixes::sockets::tests::a_forged_or_foreign_echo_reply_does_not_answer_a_request";
+        if kit::namespace::is_played_in(SCRIPT, test) {
+            return;
+        }
+        lie(Echo::open().unwrap());
+        let raw = Socket::new(Domain::IPV6, Type::RAW.nonblocking(), Some(Protocol::ICMPV6)).unwrap();
+        lie(Echo::raw(raw).unwrap());
     }
 }
