@@ -228,12 +228,9 @@ fn is_eligible(asked: &Message<'_>) -> bool {
     asked.opcode() == Opcode::QUERY && asked.qclass() == Class::IN
 }
 
-/// The finalizer of SplitMix64: every bit of the input flips every bit of the result with probability 1/2.
+/// The first number of SplitMix64 for a seed: every bit of the input flips every bit of the result with probability 1/2.
 pub(crate) fn mix(value: u64) -> u64 {
-    let mut hash = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ hash >> 31
+    splitmix::mix(value.wrapping_add(splitmix::GAMMA))
 }
 
 /// Converts a share to a threshold for 32 evenly distributed bits.

@@ -1,12 +1,9 @@
 //! Pseudo-random numbers that depend only on a seed and a number, so that a load is repeatable.
 
-/// The finalizer of SplitMix64: every bit of the input flips every bit of the result with probability 1/2.
+/// The number at this place of SplitMix64's stream of seed 0, without those before it.
 #[inline]
 pub fn mix(value: u64) -> u64 {
-    let mut hash = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    hash ^ hash >> 31
+    splitmix::mix(value.wrapping_mul(splitmix::GAMMA))
 }
 
 /// Converts a share of 0 to 1 to a threshold for 32 bits; 2^32 means all.

@@ -1,5 +1,7 @@
 //! Reader of names and records in a message, in order and within bounds. It is independent of the server's parser,
-//! because it checks servers.
+//! because it checks servers. It is ours, and not that of `domain` as in other judges, for its speed:
+//! each reply under load is judged in full on the core that sends the queries, so what it takes is missing in the highest rate that can be
+//! offered. Names are read into a buffer on the stack, and records stay where they are in the message.
 
 /// Octets of the longest name (RFC 1035 section 2.3.4).
 pub const NAME: usize = 255;

@@ -3,7 +3,7 @@
 
 use crate::outcome::Verdict;
 use crate::search::{Search, Step};
-use crate::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 /// A device that can be measured.
 pub(crate) trait Device {

@@ -107,38 +107,6 @@ pub fn outlier_note(values: &[f64], resolution: f64) -> Option<String> {
     })
 }
 
-/// Seeded pseudo-random number generator (SplitMix64, Steele, Lea and Flood, 2014) for resampling: the same seed
-/// gives the same interval in every report. Not for anything that must be unpredictable.
-#[derive(Clone, Debug)]
-pub struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// A generator with this seed.
-    pub fn new(seed: u64) -> SplitMix64 {
-        SplitMix64(seed)
-    }
-
-    /// The next 64 bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number from 0 to less than 1.
-    pub fn unit(&mut self) -> f64 {
-        // A double holds 53 bits.
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// A number below `end`, which must not be 0.
-    pub fn below(&mut self, end: usize) -> usize {
-        // The high half of the product: the bias is at most end / 2^64.
-        ((u128::from(self.bits()) * end as u128) >> 64) as usize
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -232,21 +200,6 @@ mod tests {
                 .unwrap()
                 .starts_with("1 of 20 results are far from the median (5119)")
         );
-    }
-
-    #[test]
-    fn draws_are_the_same_for_a_seed_and_fill_their_range() {
-        let (mut one, mut other) = (SplitMix64::new(7), SplitMix64::new(7));
-        let mut seen = [0u32; 6];
-        for _ in 0..6_000 {
-            let drawn = one.below(6);
-            assert_eq!(drawn, other.below(6));
-            seen[drawn] += 1;
-        }
-        // 1,000 each; the standard deviation is 29.
-        assert!(seen.iter().all(|count| (800..1_200).contains(count)), "{seen:?}");
-        // The first output for seed 0 that the generator's authors published.
-        assert_eq!(SplitMix64::new(0).bits(), 0xe220_a839_7b1d_cdaf);
     }
 
     proptest! {

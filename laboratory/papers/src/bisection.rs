@@ -9,7 +9,7 @@
 
 use measure::outcome::Verdict;
 use measure::search::{Found, Limits, Method, Search, Step};
-use measure::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 /// Upper end of the papers' searches: 2^14. The lower end is 0.
 pub const HIGH_QPS: u64 = 1 << 14;

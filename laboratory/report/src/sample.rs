@@ -7,7 +7,7 @@
 use measure::experiment::Experiment;
 use measure::outcome::{Deviation, Latencies, Latency, Outcome, PacingError, Second, Tester, Verdict};
 use measure::run::{Cell, CellResult, DeviceUse, Kept, Purpose, Run, Summary, Trial};
-use measure::statistics::SplitMix64;
+use splitmix::SplitMix64;
 use std::collections::BTreeMap;
 
 /// Parameters of a sample.

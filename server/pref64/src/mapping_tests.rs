@@ -2,7 +2,6 @@
 
 use super::*;
 use alloc::string::{String, ToString};
-use core::num::NonZeroU64;
 
 fn v4(text: &str) -> [u8; 4] {
     text.parse::<Ipv4Addr>().unwrap().octets()
@@ -150,27 +149,9 @@ fn a_network_reaches_mapped_addresses_above_and_below_it() {
     assert!(!Mappings::default().reaches_below([0; 16], 0));
 }
 
-/// Numbers that look random (xorshift64).
-struct Numbers(NonZeroU64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        let mut bits = self.0.get();
-        bits ^= bits << 13;
-        bits ^= bits >> 7;
-        bits ^= bits << 17;
-        self.0 = NonZeroU64::new(bits).unwrap_or(NonZeroU64::MIN);
-        bits
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}
-
 #[test]
 fn tables_of_all_sizes_agree_with_a_linear_scan() {
-    let mut numbers = Numbers(NonZeroU64::MIN);
+    let mut numbers = kit::Random::new(1);
     let mut found = 0;
     for size in [0, 1, 2, 7, 15, 16, 17, 100, 255, 256, 257, 700] {
         let mut list: Vec<Mapping> = Vec::new();

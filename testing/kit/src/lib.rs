@@ -1,8 +1,8 @@
 //! What the tests of all crates share, once: [`skip`](mod@skip)ped tests, tests in a [`namespace`] of their own, a
 //! [`browser`], [`Folder`]s, [`Random`] numbers, [messages](message) from text, a false [`client`], a false [`Upstream`], and [waits](wait).
 //!
-//! It knows no other crate of the workspace, so every crate can use it in its tests, unit tests included, and no mistake of the code under
-//! test is in it.
+//! Of the workspace it knows only `splitmix`, the generator of those numbers. So every crate can use it in its tests, unit tests included,
+//! and no mistake of the code under test is in it.
 #![forbid(unsafe_code)]
 
 pub mod browser;

@@ -1,21 +1,20 @@
 //! Random numbers of tests: every run draws the same.
 
-/// Pseudo-random numbers that follow from a seed (SplitMix64; Steele, Lea and Flood, 2014).
+use splitmix::SplitMix64;
+
+/// Pseudo-random numbers that follow from a seed, those of [`SplitMix64`].
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The numbers of a seed.
     pub fn new(seed: u64) -> Random {
-        Random(seed)
+        Random(SplitMix64::new(seed))
     }
 
     /// The next 64 bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
+        self.0.bits()
     }
 
     /// A number below `end`; 0 if `end` is 0. The remainder favours small numbers by less than `end` in 2^64.
@@ -40,8 +39,7 @@ impl Random {
 
     /// A number from 0 to less than 1.
     pub fn unit(&mut self) -> f64 {
-        // A double holds 53 bits.
-        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+        self.0.unit()
     }
 
     /// So many octets.
@@ -60,8 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_numbers_are_those_of_splitmix64() {
-        assert_eq!(Random::new(0).bits(), 0xe220_a839_7b1d_cdaf);
+    fn the_numbers_are_those_of_splitmix64_and_a_range_takes_the_remainder() {
+        // The outputs for this seed that are published, and what is left of them after division by 1,000.
+        let outputs = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
+        let (mut bits, mut below) = (Random::new(1_234_567), Random::new(1_234_567));
+        assert_eq!(outputs.map(|_| bits.bits()), outputs);
+        assert_eq!(outputs.map(|_| below.below(1_000)), [317, 973, 423]);
         assert_eq!((Random::new(1).below(0), Random::new(1).place(0)), (0, 0));
         let mut random = Random::new(5);
         let drawn: Vec<u64> = (0..10_000).map(|_| random.below(10)).collect();

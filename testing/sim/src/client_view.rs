@@ -1,7 +1,16 @@
-//! Answers as a client reads them. The parser is independent of the engine's.
+//! Answers as a client reads them. The reader is that of the crate `domain`, so it has no mistake of the engine's.
 
-use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, NameId, OPT, PTR, RRSIG, SOA};
+use crate::ground_truth::{GroundTruth, NameId};
 use crate::message::COOKIE_OPTION;
+use domain::base::iana::{Class, Rtype};
+use domain::base::opt::{Opt, OptRecord, UnknownOptData};
+use domain::base::rdata::ParseRecordData;
+use domain::base::{HeaderSection, Message, ParsedName, ParsedRecord, ToName};
+use domain::dep::octseq::Parser;
+use domain::rdata::{A, Aaaa, Cname, Ptr, Rrsig, Soa};
+
+/// A record of a message.
+type Parsed<'a> = ParsedRecord<'a, [u8]>;
 
 /// Number of an owner or target that is no name of the world.
 pub const UNKNOWN_NAME: NameId = NameId::MAX;
@@ -44,26 +53,60 @@ impl Seen {
         self.flags & 0x20 != 0
     }
 
-    /// Reads the options of the OPT record.
-    fn read_options(&mut self, mut rest: &[u8]) -> Result<(), &'static str> {
-        while !rest.is_empty() {
-            let [high, low, long, length, value @ ..] = rest else { return Err("half an option") };
-            let length = usize::from(u16::from_be_bytes([*long, *length]));
-            let (value, after) = value.split_at_checked(length).ok_or("an option beyond the end")?;
-            match (u16::from_be_bytes([*high, *low]), value) {
-                (15, [high, low, ..]) => self.ede = Some(u16::from_be_bytes([*high, *low])),
-                (COOKIE_OPTION, _) if self.cookie.is_some() => return Err("two cookies"),
-                (COOKIE_OPTION, _) => self.cookie = Some(value.to_vec()),
-                _ => return Err("an option that was not asked for"),
-            }
-            rest = after;
+    /// TC.
+    pub fn is_truncated(&self) -> bool {
+        self.flags & 0x0200 != 0
+    }
+
+    /// Adds a record of a section (0: answer, 1: authority, 2: additional).
+    fn add(
+        &mut self,
+        ground_truth: &GroundTruth,
+        section: usize,
+        record: &Parsed<'_>,
+    ) -> Result<(), &'static str> {
+        if record.rtype() == Rtype::OPT {
+            return self.add_opt(section, record);
+        }
+        if record.class() != Class::IN {
+            return Err("a record of another class");
+        }
+        // RFC 2181 section 8.
+        let ttl = record.ttl().as_secs();
+        let ttl = if ttl > i32::MAX as u32 { 0 } else { ttl };
+        let number = |name: &ParsedName<&[u8]>| number_of(ground_truth, name);
+        let owner = number(&record.owner());
+        match (section, record.rtype()) {
+            (0, Rtype::CNAME) => self.edges.push((owner, number(data::<Cname<_>>(record)?.cname()), ttl)),
+            (0, Rtype::A) => self.v4.push((owner, ttl, data::<A>(record)?.addr().octets())),
+            (0, Rtype::AAAA) => self.v6.push((owner, ttl, data::<Aaaa>(record)?.addr().octets())),
+            (0, Rtype::PTR) => self.pointers.push((owner, ttl, number(data::<Ptr<_>>(record)?.ptrdname()))),
+            (0, Rtype::RRSIG) => self.signed.push(data::<Rrsig<_, _>>(record)?.type_covered().to_int()),
+            (0, _) => self.others += 1,
+            (1, Rtype::SOA) => self.soa = Some((ttl, data::<Soa<_>>(record)?.minimum().as_secs())),
+            _ => {}
         }
         Ok(())
     }
 
-    /// TC.
-    pub fn is_truncated(&self) -> bool {
-        self.flags & 0x0200 != 0
+    /// Reads the OPT record and its options.
+    fn add_opt(&mut self, section: usize, record: &Parsed<'_>) -> Result<(), &'static str> {
+        if section != 2 || self.opt.is_some() {
+            return Err("an OPT record too many");
+        }
+        let record = record.to_record::<Opt<_>>().ok().flatten().ok_or("malformed options")?;
+        let record = OptRecord::from_record(record);
+        self.opt = Some((record.udp_payload_size(), record.dnssec_ok()));
+        for option in record.opt().iter::<UnknownOptData<_>>() {
+            let option = option.map_err(|_| "a malformed option")?;
+            match (option.code().to_int(), *option.data()) {
+                (15, [high, low, ..]) => self.ede = Some(u16::from_be_bytes([*high, *low])),
+                (COOKIE_OPTION, _) if self.cookie.is_some() => return Err("two cookies"),
+                (COOKIE_OPTION, value) => self.cookie = Some(value.to_vec()),
+                _ => return Err("an option that was not asked for"),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -71,88 +114,105 @@ impl Seen {
 ///
 /// # Errors
 ///
-/// The first malformed part: the message ends before it, a name is malformed, or a record is one that the world does not have.
+/// The first malformed part: the message ends before it, a name or data are malformed, or a record is one that the world does not have.
 pub fn parse_answer(ground_truth: &GroundTruth, bytes: &[u8], question: usize) -> Result<Seen, &'static str> {
-    let word = |at: usize| bytes.get(at..at + 2).map(|two| u16::from_be_bytes([two[0], two[1]]));
-    let mut seen = Seen { flags: word(2).ok_or("no header")?, ..Seen::default() };
-    let mut at = 12 + question;
-    let mut name = Vec::with_capacity(255);
-    for section in 0..3 {
-        for _ in 0..word(6 + 2 * section).ok_or("no header")? {
-            at = read_name(bytes, at, &mut name)?;
-            let rtype = word(at).ok_or("no type")?;
-            let class = word(at + 2).ok_or("no class")?;
-            let ttl = bytes.get(at + 4..at + 8).ok_or("no TTL")?;
-            let ttl = u32::from_be_bytes(ttl.try_into().map_err(|_| "no TTL")?);
-            // RFC 2181 section 8.
-            let ttl = if ttl > i32::MAX as u32 { 0 } else { ttl };
-            let length = usize::from(word(at + 8).ok_or("no length")?);
-            let start = at + 10;
-            let data = bytes.get(start..start + length).ok_or("data beyond the end")?;
-            at = start + length;
-            if rtype == OPT {
-                if section != 2 || seen.opt.is_some() {
-                    return Err("an OPT record too many");
-                }
-                let dnssec_ok = bytes[start - 4] & 0x80 != 0;
-                seen.opt = Some((class, dnssec_ok));
-                seen.read_options(data)?;
-                continue;
-            }
-            if class != 1 {
-                return Err("a record of another class");
-            }
-            let owner = ground_truth.find(&name).unwrap_or(UNKNOWN_NAME);
-            let mut target = || {
-                if read_name(bytes, start, &mut name)? != at {
-                    return Err("a target of another length");
-                }
-                Ok(ground_truth.find(&name).unwrap_or(UNKNOWN_NAME))
-            };
-            match (section, rtype) {
-                (0, CNAME) => seen.edges.push((owner, target()?, ttl)),
-                (0, A) => seen.v4.push((owner, ttl, data.try_into().map_err(|_| "A without address")?)),
-                (0, AAAA) => seen.v6.push((owner, ttl, data.try_into().map_err(|_| "AAAA without address")?)),
-                (0, PTR) => seen.pointers.push((owner, ttl, target()?)),
-                (0, RRSIG) => seen.signed.push(u16::from_be_bytes([data[0], data[1]])),
-                (0, _) => seen.others += 1,
-                (1, SOA) => {
-                    let last = data.last_chunk().ok_or("a short SOA")?;
-                    seen.soa = Some((ttl, u32::from_be_bytes(*last)));
-                }
-                _ => {}
-            }
+    let counts = Message::from_slice(bytes).map_err(|_| "no header")?.header_counts();
+    let mut seen = Seen { flags: u16::from_be_bytes([bytes[2], bytes[3]]), ..Seen::default() };
+    let mut parser = Parser::from_ref(bytes);
+    parser.advance(size_of::<HeaderSection>() + question).map_err(|_| "no question")?;
+    for (section, count) in [counts.ancount(), counts.nscount(), counts.arcount()].into_iter().enumerate() {
+        for _ in 0..count {
+            let record = ParsedRecord::parse(&mut parser).map_err(|_| "a malformed record")?;
+            seen.add(ground_truth, section, &record)?;
         }
     }
-    if at != bytes.len() { Err("octets behind the end") } else { Ok(seen) }
+    if parser.remaining() > 0 { Err("octets behind the end") } else { Ok(seen) }
 }
 
-/// Reads a name, compressed or not, in lower case. Returns the offset behind it.
-fn read_name(bytes: &[u8], mut at: usize, name: &mut Vec<u8>) -> Result<usize, &'static str> {
-    name.clear();
-    let mut end = None;
-    for _ in 0..128 {
-        match *bytes.get(at).ok_or("a name beyond the end")? {
-            0 => {
-                name.push(0);
-                return Ok(end.unwrap_or(at + 1));
-            }
-            length @ 1..64 => {
-                let label = bytes.get(at..at + 1 + usize::from(length)).ok_or("a label beyond the end")?;
-                name.extend(label.iter().map(u8::to_ascii_lowercase));
-                at += label.len();
-            }
-            high @ 0xc0.. => {
-                let low = *bytes.get(at + 1).ok_or("half a pointer")?;
-                let target = usize::from(high & 0x3f) << 8 | usize::from(low);
-                if target >= at {
-                    return Err("a pointer forward");
-                }
-                end = end.or(Some(at + 2));
-                at = target;
-            }
-            _ => return Err("a label of unknown kind"),
-        }
+/// The data of a record of this type.
+fn data<'a, T: ParseRecordData<'a, [u8]>>(record: &Parsed<'a>) -> Result<T, &'static str> {
+    let record = record.to_record::<T>().ok().flatten().ok_or("malformed data")?;
+    Ok(record.into_data())
+}
+
+/// The number of a name, in whatever case.
+fn number_of(ground_truth: &GroundTruth, name: &ParsedName<&[u8]>) -> NameId {
+    let mut wire = Vec::with_capacity(255);
+    let Ok(()) = name.compose_canonical(&mut wire);
+    ground_truth.find(&wire).unwrap_or(UNKNOWN_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ground_truth::FIRST_ARPA_ID;
+    use crate::rng::Rng;
+    use kit::message::{QUESTION, option, query, record, reply};
+
+    /// Octets of the question for `ipv4only.arpa`, which every world knows.
+    const ASKED: usize = 19;
+
+    /// The answer with these records, then those of the additional section, as the client reads it.
+    fn read(answer: &[Vec<u8>], additional: &[Vec<u8>]) -> Result<Seen, &'static str> {
+        let mut bytes = reply(&query(7, "IPv4Only.Arpa", 28), 0x0180, answer);
+        bytes[11] = additional.len() as u8;
+        bytes.extend(additional.concat());
+        parse_answer(&GroundTruth::new(5, &mut Rng::new(1)), &bytes, ASKED)
     }
-    Err("a name too long")
+
+    fn opt(options: &[u8]) -> Vec<u8> {
+        // UDP size 1,232, and the bit DO in the second half of the TTL.
+        let mut opt = record(&[0], 41, 0x8000, options);
+        opt[3..5].copy_from_slice(&1_232u16.to_be_bytes());
+        opt
+    }
+
+    #[test]
+    fn an_answer_is_read_through_pointers_and_in_whatever_case() {
+        let other = kit::name("no.such.name");
+        let answer = [
+            record(QUESTION, 5, 60, QUESTION),
+            record(&other, 1, 61, &[192, 0, 2, 1]),
+            // RFC 2181 section 8: a TTL with the highest bit set is 0.
+            record(QUESTION, 28, 0x8000_0000, &[7; 16]),
+            record(QUESTION, 12, 62, &other),
+            record(QUESTION, 99, 60, &[1, 2]),
+        ];
+        let options = [option(10, &[8; 8]), option(15, &[0, 3])].concat();
+        let seen = read(&answer, &[opt(&options)]).unwrap();
+        let id = FIRST_ARPA_ID;
+        assert_eq!((seen.flags, &seen.edges[..]), (0x8180, &[(id, id, 60)][..]));
+        assert_eq!(seen.v4, [(UNKNOWN_NAME, 61, [192, 0, 2, 1])]);
+        assert_eq!(
+            (&seen.v6[..], &seen.pointers[..]),
+            (&[(id, 0, [7; 16])][..], &[(id, 62, UNKNOWN_NAME)][..])
+        );
+        assert_eq!((seen.opt, seen.ede, seen.others), (Some((1_232, true)), Some(3), 1));
+        assert_eq!(seen.cookie, Some(vec![8; 8]));
+    }
+
+    #[test]
+    fn a_malformed_answer_is_refused() {
+        let end = 12 + ASKED as u8;
+        let mut chaos = record(QUESTION, 1, 60, &[0; 4]);
+        chaos[5] = 3;
+        for (record, error) in [
+            // A pointer at itself, and one forward.
+            (record(&[0xc0, end], 1, 60, &[0; 4]), "a malformed record"),
+            (record(&[0xc0, end + 2], 1, 60, &[0; 4]), "a malformed record"),
+            (record(QUESTION, 1, 60, &[0; 4])[..13].to_vec(), "a malformed record"),
+            (record(QUESTION, 1, 60, &[0; 3]), "malformed data"),
+            (record(QUESTION, 28, 60, &[0; 17]), "malformed data"),
+            (record(QUESTION, 5, 60, &[0xc0, 12, 0]), "malformed data"),
+            ([record(QUESTION, 1, 60, &[0; 4]), vec![0]].concat(), "octets behind the end"),
+            (chaos, "a record of another class"),
+            (opt(&[]), "an OPT record too many"),
+        ] {
+            assert_eq!(read(std::slice::from_ref(&record), &[]).err(), Some(error), "{record:02x?}");
+        }
+        assert_eq!(read(&[], &[opt(&[]), opt(&[])]).err(), Some("an OPT record too many"));
+        assert_eq!(read(&[], &[opt(&option(10, &[8; 8]).repeat(2))]).err(), Some("two cookies"));
+        assert_eq!(read(&[], &[opt(&option(12, &[]))]).err(), Some("an option that was not asked for"));
+        assert_eq!(read(&[], &[opt(&[0, 10, 0, 9, 1])]).err(), Some("malformed options"));
+    }
 }

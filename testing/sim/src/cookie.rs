@@ -3,6 +3,7 @@
 
 use crate::rng::Rng;
 use siphasher::sip::SipHasher24;
+use splitmix::mix;
 use std::net::IpAddr;
 
 /// The secret of a server.
@@ -74,7 +75,7 @@ pub fn is_expected_cookie(
 /// Draws the cookie of a query: mostly the last one that the client got, now and then one of every other kind. `received`: all
 /// cookies that clients got, oldest first.
 pub fn draw_cookie(client: u32, received: &[(u32, Vec<u8>)], rng: &mut Rng) -> Vec<u8> {
-    let first = crate::rng::mix(u64::from(client)).to_be_bytes().to_vec();
+    let first = mix(u64::from(client)).to_be_bytes().to_vec();
     let own = |received: &[(u32, Vec<u8>)]| {
         received.iter().rev().find(|cookie| cookie.0 == client).map(|cookie| cookie.1.clone())
     };

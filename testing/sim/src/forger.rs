@@ -4,8 +4,9 @@
 
 use crate::message::{question_section, write_bare_reply, write_forged_reply};
 use crate::outbox::SentQuery;
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
 use engine::Link;
+use splitmix::mix;
 use std::collections::HashMap;
 
 /// Replies to one question, at most, in which all but the letter case is right. Each is a guess of port and ID, 32 bits, that came true.

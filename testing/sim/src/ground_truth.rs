@@ -4,7 +4,8 @@
 
 use crate::prefix::Prefix;
 use crate::reverse_name::{in_addr, ip6};
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
+use splitmix::mix;
 
 /// Number of a name.
 pub type NameId = u32;

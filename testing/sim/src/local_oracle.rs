@@ -6,9 +6,10 @@ use crate::ground_truth::{A, AAAA, CNAME, GroundTruth, Kind, NameId, PTR, Said, 
 use crate::mappings::MappingLines;
 use crate::prefix::Prefix;
 use crate::reverse_name::in_addr;
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
 use engine::local::{LocalData, LocalRecord};
 use engine::settings::Reverse;
+use splitmix::mix;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 

@@ -2,9 +2,9 @@
 
 use crate::ground_truth::{MILLI, SECOND};
 use crate::message::question_section;
-use crate::rng::mix;
 use engine::limits::{LINKS, STREAM_LINKS};
 use engine::{Client, Instant, Link, Outbox, SignedData, Transport, VerificationId};
+use splitmix::mix;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 

@@ -1,9 +1,10 @@
 //! Trials of the addresses in real AAAA records, for a rule with `real-aaaa = "verify"`: which of them the engine was told to be dead.
 
 use crate::config::Config;
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
 use engine::Instant;
 use engine::dns64::verdicts::{Untried, Verdict, Verdicts};
+use splitmix::mix;
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use super::permutation::p_value;
 use super::*;
 use crate::model_devices::{Noisy, run};
 use crate::search::{Limits, Method, Search, Step};
-use crate::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 const CAPACITY_QPS: f64 = 8_500.0;
 

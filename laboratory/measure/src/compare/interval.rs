@@ -9,8 +9,9 @@
 
 use super::Verdict;
 use super::permutation;
-use crate::statistics::{SplitMix64, median, percentile, range_coverage, sorted};
+use crate::statistics::{median, percentile, range_coverage, sorted};
 use serde::{Deserialize, Serialize};
+use splitmix::SplitMix64;
 
 /// Number of resamples. The ends of the interval are then the 250th values from either end, whose own random error is
 /// some 6 % of the tail: negligible beside the number of repetitions.
@@ -146,7 +147,7 @@ pub fn p_text(p: f64) -> String {
 /// The median of one resample: as many values as there are, drawn with replacement.
 fn resampled_median(values: &[f64], rng: &mut SplitMix64, buffer: &mut Vec<f64>) -> Option<f64> {
     buffer.clear();
-    buffer.extend((0..values.len()).map(|_| values[rng.below(values.len())]));
+    buffer.extend((0..values.len()).map(|_| values[rng.place(values.len())]));
     buffer.sort_by(f64::total_cmp);
     median(buffer)
 }

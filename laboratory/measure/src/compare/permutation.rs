@@ -5,7 +5,7 @@
 //! For small sets the share is exact; it is counted by the sum of the ranks, not division by division. For large sets
 //! it is estimated from random divisions.
 
-use crate::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 /// Most values on both sides together for which all divisions are counted. C(60, 30) is 1.2e17, which a u64 holds.
 /// The doubled ranks of 60 values sum up to 60 * 59 = 3,540, so the table has at most 60 rows of 3,541 sums (1.7 MB),
@@ -79,7 +79,7 @@ fn estimated(mut ranks: Vec<u64>, size: usize, rng: &mut SplitMix64) -> f64 {
     for _ in 0..DRAWS {
         // The first places of a shuffle are a random set (Fisher and Yates).
         for place in 0..size {
-            let from = place + rng.below(ranks.len() - place);
+            let from = place + rng.place(ranks.len() - place);
             ranks.swap(place, from);
         }
         as_far += u32::from(distance(ranks[..size].iter().sum(), &ranks, size) >= real);
@@ -141,9 +141,9 @@ mod tests {
     fn the_count_by_sums_agrees_with_every_division_one_by_one() {
         let mut rng = SplitMix64::new(8219);
         for round in 0..60 {
-            let (one, other) = (1 + round % 6, 1 + rng.below(7));
+            let (one, other) = (1 + round % 6, 1 + rng.place(7));
             // Few different values, so that many are equal.
-            let mut draw = |many: usize| (0..many).map(|_| rng.below(5) as f64).collect::<Vec<f64>>();
+            let mut draw = |many: usize| (0..many).map(|_| rng.place(5) as f64).collect::<Vec<f64>>();
             let (one, other) = (draw(one), draw(other));
             let (counted, expected) = (p(&one, &other), by_enumeration(&one, &other));
             assert!((counted - expected).abs() < 1e-12, "{one:?} {other:?}: {counted} {expected}");

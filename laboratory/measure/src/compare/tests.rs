@@ -3,7 +3,7 @@
 use super::*;
 use crate::outcome::{Outcome, Verdict as Passed};
 use crate::run::{Device, DeviceUse, Environment, Settings, Summary, Trial};
-use crate::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 /// 20 rates around a median, at most `width` (relative) apart.
 fn rates(median: f64, width: f64, seed: u64) -> Vec<f64> {

@@ -1,6 +1,7 @@
 //! Confidence intervals of 95 % for the figures of an experiment.
 
-use crate::statistics::{SplitMix64, median, sorted};
+use crate::statistics::{median, sorted};
+use splitmix::SplitMix64;
 
 /// Quantile of the normal distribution for 95 % on both sides.
 const Z95: f64 = 1.959_963_984_540_054;
@@ -63,7 +64,7 @@ fn bootstrap(values: &[f64], seed: u64, statistic: impl Fn(&[f64]) -> f64) -> Op
     let mut sample = vec![0.0; values.len()];
     let mut statistics = Vec::with_capacity(RESAMPLES);
     for _ in 0..RESAMPLES {
-        sample.fill_with(|| values[random.below(values.len())]);
+        sample.fill_with(|| values[random.place(values.len())]);
         statistics.push(statistic(&sample));
     }
     let statistics = sorted(&statistics);

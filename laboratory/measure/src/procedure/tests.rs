@@ -4,7 +4,7 @@ use super::*;
 use crate::model_devices::{Device as _, Noisy};
 use crate::outcome::Outcome;
 use crate::plan::Draft;
-use crate::statistics::SplitMix64;
+use splitmix::SplitMix64;
 use std::collections::BTreeMap;
 
 const TEST_CAPACITY_QPS: f64 = 400_000.0;

@@ -3,8 +3,8 @@
 use super::*;
 use crate::model_devices::{Caching, Collapsing, Device, Done, Ideal, LosesAt, Lossy, Noisy, Stalling, run};
 use crate::run::Summary;
-use crate::statistics::SplitMix64;
 use proptest::prelude::*;
+use splitmix::SplitMix64;
 
 const LIMITS: Limits = Limits {
     min_qps: 10.0,

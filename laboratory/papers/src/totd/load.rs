@@ -11,7 +11,7 @@ use super::forwarder::{Action, Counters, Forwarder, Kind, Settings};
 use super::ids::{Ids, Scheme};
 use super::limits;
 use core::time::Duration;
-use measure::statistics::SplitMix64;
+use splitmix::SplitMix64;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sample::{self, Shape};
-use measure::statistics::SplitMix64;
+use splitmix::SplitMix64;
 
 fn small() -> Run {
     sample::run(&Shape { repetitions: 3, seconds: 2, ..Shape::full() })

@@ -3,7 +3,7 @@
 
 use crate::perf::names;
 use measure::name_range::NameRange;
-use measure::statistics::SplitMix64;
+use splitmix::SplitMix64;
 use std::sync::Arc;
 
 /// Turns until they begin again.
@@ -44,7 +44,7 @@ impl Popularity {
         // In the same order in every run: each place swaps with one before it or itself.
         let mut random = SplitMix64::new(1);
         for last in (1..TURNS).rev() {
-            turns.swap(last, random.below(last + 1));
+            turns.swap(last, random.place(last + 1));
         }
         Popularity { names: weights.len(), turns: turns.into() }
     }

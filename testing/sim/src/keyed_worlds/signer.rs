@@ -2,11 +2,11 @@
 //! signatures, and nobody else. The engine has no cryptography either: verifications leave it, and their outcomes come back.
 
 use crate::keyed_worlds::names::{Name, labels};
-use crate::rng::mix;
 use core::hash::Hasher as _;
 use engine::SignedData;
 use engine::settings::DigestFunctions;
 use siphasher::sip128::{Hasher128 as _, SipHasher24};
+use splitmix::mix;
 use std::collections::HashMap;
 
 /// Algorithm of all keys: keys and signatures have 64 octets (RFC 6605 section 4).

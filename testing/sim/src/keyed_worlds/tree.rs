@@ -5,7 +5,8 @@
 
 use crate::keyed_worlds::names::{Name, ancestors, below, compare, is_at_or_below, labels, wildcard};
 use crate::keyed_worlds::signer::{Key, Verifier};
-use crate::rng::{Rng, mix};
+use crate::rng::Rng;
+use splitmix::mix;
 use std::collections::BTreeMap;
 
 pub(super) const A: u16 = 1;

@@ -5,9 +5,10 @@ use super::hosts::{self, HostLoad, HostOutcome};
 use super::paper::{self, Rates, TABLE_1, TABLE_2};
 use super::servers::{Bench, Candidate};
 use measure::experiment::{Figure, Origin, median_interval};
-use measure::statistics::{SplitMix64, median, sorted};
+use measure::statistics::{median, sorted};
 use papers::totd::ids::{SCHEMES, Scheme, landing};
 use papers::totd::load::{Outcome, Parameters, Upstreams, run};
+use splitmix::SplitMix64;
 use std::net::SocketAddr;
 use std::time::Duration;
 
