@@ -3,8 +3,8 @@
 //! Each lookup is for a random address of the table, which depends on the result of the lookup before, so neither the cache nor the
 //! processor's order of execution hides what a lookup waits for. The time has the choice of the address in it, some nanoseconds.
 
-use measure::statistics::SplitMix64;
 use pref64::mapping::{Mapping, MappingError, Mappings};
+use splitmix::SplitMix64;
 use std::fmt::Write as _;
 use std::hint::black_box;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -74,7 +74,7 @@ fn time(lines: u32, lookups: u32, find: impl Fn(u32) -> Option<u8>) -> Result<Du
     let (mut random, mut found) = (SplitMix64::new(1), 0);
     let start = Instant::now();
     for _ in 0..lookups {
-        let number = (random.below(lines as usize) as u32 ^ u32::from(found)).min(lines - 1);
+        let number = (random.place(lines as usize) as u32 ^ u32::from(found)).min(lines - 1);
         found = find(number).ok_or("a mapped address was not found")?;
     }
     Ok(start.elapsed() / lookups)
