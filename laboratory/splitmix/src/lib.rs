@@ -5,7 +5,7 @@
 //! those of the server, come from elsewhere.
 #![forbid(unsafe_code)]
 
-/// What each number adds to the state: 2^64 divided by the golden ratio, made odd, so that the state takes every value before one comes
+/// Increment of the state with each number: 2^64 divided by the golden ratio, made odd, so that the state takes every value before one comes
 /// again.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -309,7 +309,7 @@ impl Validator {
     ///
     /// # Errors
     ///
-    /// What is known of the zone, as no such keys are in the reply. None: there is no room for them.
+    /// Knowledge about the zone, as no such keys are in the reply. None: there is no room for them.
     pub fn try_keys(&mut self, index: Index, message: &[u8]) -> Result<(), Option<Knowledge>> {
         let bogus = |reason| Err(Some(Knowledge::Bogus(reason)));
         let Some(config) = &self.config else { return bogus(Bogus::Unreachable) };

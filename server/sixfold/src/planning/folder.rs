@@ -55,7 +55,7 @@ pub fn earlier(folder: &Path) -> Result<Vec<Earlier>, String> {
     Ok(earlier)
 }
 
-/// What a plan changes in the folder. Files of earlier plans go if they are not in this one; of a plan for some programs only, none
+/// Changes of the folder by a plan. Files of earlier plans go if they are not in this one; of a plan for some programs only, none
 /// is given.
 ///
 /// # Errors
