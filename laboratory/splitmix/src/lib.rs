@@ -5,8 +5,8 @@
 //! those of the server, come from elsewhere.
 #![forbid(unsafe_code)]
 
-/// Increment of the state with each number: 2^64 divided by the golden ratio, made odd, so that the state takes every value before one comes
-/// again.
+/// Increment of the state with each number: 2^64 divided by the golden ratio, made odd, so that the state takes every value before one
+/// comes again.
 pub const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The numbers of a seed.
