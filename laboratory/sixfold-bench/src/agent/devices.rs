@@ -2,11 +2,11 @@
 
 use super::limits;
 use super::protocol::{Attached, Start, Started, Target};
-use crate::device::program::is_confined_by_apparmor;
 use crate::device::{self, DeviceError, Settings};
 use crate::process::supervisor::LaunchRequest;
 use crate::process::{DeviceLog, Process, ProcessError, WorkingFolder, tree};
 use crate::usage::Usage;
+use servers::program::is_confined_by_apparmor;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
@@ -60,7 +60,7 @@ impl Devices {
         let Settings { listen, .. } = settings;
         let device = self.register(Device::Started(Box::new(process), program));
         let mut files = plan.files;
-        files.remove(device::KEY_FILE);
+        files.remove(servers::KEY_FILE);
         Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files })
     }
 

@@ -2,7 +2,7 @@
 //! system, and those in the root of another one. Each has one thread on core 0 (Sixfold also two, on that core or on both). All forward
 //! everything to the tester.
 
-use crate::device::{InstalledTemplate, LaunchPlan, Settings};
+use crate::device::{InstalledTemplate, Settings};
 use crate::lab::authorities::running;
 use crate::lab::device::end_of;
 use crate::perf::PART_COMMAND;
@@ -15,6 +15,7 @@ use crate::process::supervisor::LaunchRequest;
 use crate::process::{Process, WorkingFolder, own_program};
 use crate::sockets;
 use crate::usage::Usage;
+use servers::LaunchPlan;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -104,7 +105,7 @@ impl Device {
                 settings.as_shipped = setup.as_shipped;
                 settings.options.clone_from(&setup.options);
                 settings.trust_anchor.clone_from(&setup.trust_anchor);
-                Ok(template.plan(&settings, folder))
+                Ok(template.plan(&settings.task(), folder))
             }
             (None, Kind::Echo) => own(&["echo".to_owned(), address.to_string()]),
             (None, _) => own(&["reflect".to_owned(), address.to_string(), upstream.to_string()]),

@@ -8,7 +8,6 @@
 //!
 //! Pacing is measured against our own authority, which is not the limit at this rate.
 
-use crate::device::LaunchPlan;
 use crate::lab::authorities::running::{Installed, Running};
 use crate::lab::authorities::zone_file;
 use crate::perf::authorities;
@@ -24,6 +23,7 @@ use crate::process::{Process, WorkingFolder, own_program};
 use load::sockets::Usage;
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::LaunchPlan;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;

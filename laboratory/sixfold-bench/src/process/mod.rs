@@ -1,5 +1,6 @@
 //! A device as a tree of processes: started, watched, and ended completely, even if the agent is killed. This module
-//! knows command lines and files, not what a device serves.
+//! knows command lines and files, not what a device serves. It stands above `servers::Process`, which starts and ends a server in the process
+//! that wants it: a device has to end, and its folder to go, even if that process is killed, on a host at the other end of ssh.
 //!
 //! Between agent and device stands a supervisor ([`supervisor`]), a process of its own that owns the working folder. It
 //! outlives an agent that is killed: it then reads the end of its input, ends all processes of the device ([`tree`])
@@ -14,7 +15,6 @@ pub mod tree;
 
 pub use log::DeviceLog;
 
-use conform::server_process::tells_of_taken_port;
 use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
@@ -83,12 +83,6 @@ impl Drop for WorkingFolder {
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
-}
-
-/// True if a server that was started at a port of our choice is to be started at another one: it failed because another process has its
-/// port, as its output in `why` says. The port was free when it was chosen. `starts`: the starts so far.
-pub(crate) fn may_start_elsewhere(starts: u32, why: &str) -> bool {
-    starts < limits::STARTS && tells_of_taken_port(why)
 }
 
 /// A device that the agent started. Dropping it ends the device.

@@ -3,11 +3,12 @@
 use super::limits;
 use super::question;
 use super::recipe::{Answers, Input, Recipe};
-use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
+use crate::process::{Process, WorkingFolder, own_program};
 use crate::usage::{self, Usage};
 use measure::experiment::Program;
+use servers::process::may_start_elsewhere;
+use servers::program::{command_output, find_in_path, is_confined_by_apparmor};
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::Command;
