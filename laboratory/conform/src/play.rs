@@ -9,9 +9,10 @@ use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
 use crate::report::Outcome;
-use crate::server_process::{self, Failure, Program, ServerProcess, TemporaryFolder};
+use crate::server_process::{self, Failure, Program, ServerProcess};
 use crate::target::{RunningServer, Target};
 use crate::upstream::Upstream;
+use servers::WorkingFolder;
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
@@ -234,7 +235,7 @@ fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Resu
 
 /// Folder and ports of a case.
 struct CaseEnvironment<'a> {
-    folder: TemporaryFolder,
+    folder: WorkingFolder,
     config: PathBuf,
     upstream: SocketAddr,
     port: u16,
@@ -249,7 +250,7 @@ impl<'a> CaseEnvironment<'a> {
         upstream: SocketAddr,
     ) -> Result<CaseEnvironment<'a>, String> {
         let io = |error: std::io::Error| format!("the runner's folder: {error}");
-        let folder = TemporaryFolder::create(&case.id).map_err(io)?;
+        let folder = WorkingFolder::for_everybody().map_err(io)?;
         let config = folder.path().join("sixfold.toml");
         let (port, metrics_port) = (free_port(context)?, free_port(context)?);
         let environment =

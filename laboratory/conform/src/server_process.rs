@@ -3,11 +3,11 @@
 use crate::limits;
 use servers::process::Signal;
 use servers::process::{guarded, tells_of_taken_port, write_files};
-use servers::{LaunchPlan, Process, Ready};
-use std::hash::{BuildHasher, RandomState};
+use servers::{LaunchPlan, Output, Process, Ready};
+use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::path::Path;
+use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -67,12 +67,16 @@ impl Program {
     /// The reason with the end of its output: the program cannot be started, ends by itself, or is not ready in time.
     pub fn start(&self, config: &Path, port: u16) -> Result<ServerProcess, Failure> {
         let words = fill(&self.serve, config);
-        let command = if self.own_process_group { guarded(&words) } else { command(&words) };
-        start(command, self.ready, port)
+        let output = Output::Kept(limits::MAX_OUTPUT_OCTETS);
+        let started = match self.own_process_group {
+            true => Process::start(guarded(&words), output),
+            false => Process::start_in_our_group(command(&words), output),
+        };
+        ServerProcess::when_ready(started, &words[0], self.ready, port)
     }
 
     /// Checks a configuration file; `None` if this server has no such command.
-    pub fn check(&self, config: &Path) -> Option<Result<Output, String>> {
+    pub fn check(&self, config: &Path) -> Option<Result<process::Output, String>> {
         let words = self.check.as_ref()?;
         let mut command = command(&fill(words, config));
         let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -93,18 +97,9 @@ pub fn launch(plan: &LaunchPlan, folder: &Path, port: u16) -> Result<ServerProce
     write_files(&plan.files, folder).map_err(|error| Failure(error.to_string()))?;
     let mut command = guarded(&plan.command);
     command.envs(&plan.environment).current_dir(folder);
-    start(command, Ready::Answer, port)
-}
-
-/// Starts a server and waits until it is ready.
-fn start(command: Command, ready: Ready, port: u16) -> Result<ServerProcess, Failure> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let process = Process::start(command, servers::Output::Kept(limits::MAX_OUTPUT_OCTETS));
-    let mut server = ServerProcess(process.map_err(|error| Failure(format!("{program}: {error}")))?);
-    let at = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
-    let waited = server.0.wait_for(limits::START_TIMEOUT, |log| ready.is_given(log, at));
-    waited.map_err(|why| Failure(format!("{why}{}", server.last_output())))?;
-    Ok(server)
+    let started = Process::start(command, Output::Kept(limits::MAX_OUTPUT_OCTETS));
+    let program = plan.command.first().map_or("", String::as_str);
+    ServerProcess::when_ready(started, program, Ready::Answer, port)
 }
 
 /// Failure of a server to become ready, or its end.
@@ -131,6 +126,20 @@ impl Failure {
 pub struct ServerProcess(Process);
 
 impl ServerProcess {
+    /// Waits until a server that was started is ready.
+    fn when_ready(
+        started: io::Result<Process>,
+        program: &str,
+        ready: Ready,
+        port: u16,
+    ) -> Result<ServerProcess, Failure> {
+        let mut server = ServerProcess(started.map_err(|error| Failure(format!("{program}: {error}")))?);
+        let at = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
+        let waited = server.0.wait_for(limits::START_TIMEOUT, |log| ready.is_given(log, at));
+        waited.map_err(|why| Failure(format!("{why}{}", server.last_output())))?;
+        Ok(server)
+    }
+
     /// Checks that the process still runs.
     ///
     /// # Errors
@@ -158,43 +167,6 @@ impl ServerProcess {
     }
 }
 
-/// Temporary folder that is removed when it is dropped.
-#[derive(Debug)]
-pub struct TemporaryFolder(PathBuf);
-
-impl TemporaryFolder {
-    /// Creates a new, empty folder in the system's temporary folder.
-    ///
-    /// # Errors
-    ///
-    /// The error of mkdir(2), except for a folder that is there already: the temporary folder cannot be written.
-    pub fn create(name: &str) -> std::io::Result<TemporaryFolder> {
-        loop {
-            // The process ID is not unique: in a namespace every runner may be process 1.
-            let number = RandomState::new().hash_one(name);
-            // Servers put sockets there, and paths of sockets are short (unix(7): 108 octets).
-            let name: String = name.chars().take(24).collect();
-            let path = std::env::temp_dir().join(format!("sixfold-conform-{number:016x}-{name}"));
-            match std::fs::create_dir(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-                other => return other.map(|()| TemporaryFolder(path)),
-            }
-        }
-    }
-
-    /// Path of the folder.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TemporaryFolder {
-    fn drop(&mut self) {
-        // The system clears temporary files that cannot be removed here.
-        drop(std::fs::remove_dir_all(&self.0));
-    }
-}
-
 /// The words of a command line with the path of the configuration.
 fn fill(words: &[String], config: &Path) -> Vec<String> {
     words.iter().map(|word| word.replace("{config}", &config.to_string_lossy())).collect()
@@ -211,7 +183,7 @@ fn command(words: &[String]) -> Command {
 /// # Errors
 ///
 /// It has not ended within `limits::CHECK_TIMEOUT`, or its output cannot be read.
-pub(crate) fn wait_for_exit(mut child: Child) -> Result<Output, String> {
+pub(crate) fn wait_for_exit(mut child: Child) -> Result<process::Output, String> {
     let end = Instant::now() + limits::CHECK_TIMEOUT;
     loop {
         match child.try_wait() {

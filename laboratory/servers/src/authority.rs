@@ -1,5 +1,5 @@
-//! Authoritative servers: NSD, Knot DNS and BIND without recursion. None has a log of queries, transfers, or a limit of rates, which would treat
-//! many questions of a test as an attack. They read their zones once, and write none back.
+//! Authoritative servers: NSD, Knot DNS and BIND without recursion. None has a log of queries, transfers, or a limit of rates, which would
+//! treat many questions of a test as an attack. They read their zones once, and write none back.
 
 use crate::recipe::{LaunchPlan, Place};
 use serde::Deserialize;
@@ -29,8 +29,8 @@ pub struct ZoneTask {
     pub workers: usize,
     /// True if answers have no records that a client need not get. If not, that is as the server has it.
     pub is_minimal: bool,
-    /// Secrets of cookies (RFC 9018), of BIND and Knot DNS, in hexadecimal digits. With a secret the server answers BADCOOKIE over UDP to every
-    /// client with a cookie option but without a valid server cookie. The first secret makes cookies; Knot DNS knows one secret only.
+    /// Secrets of cookies (RFC 9018), of BIND and Knot DNS, in hexadecimal digits. With a secret the server answers BADCOOKIE over UDP to
+    /// every client with a cookie option but without a valid server cookie. The first secret makes cookies; Knot DNS knows one secret only.
     pub secrets: Vec<String>,
 }
 
@@ -83,10 +83,10 @@ fn nsd(task: &ZoneTask, place: &Place) -> String {
     let minimal = if task.is_minimal { "  minimal-responses: yes\n" } else { "" };
     let zones = task.each_zone(|name, file| format!("zone:\n  name: {name}\n  zonefile: \"{file}\"\n"));
     format!(
-        "server:\n{}  server-count: {}\n  reuseport: yes\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{folder}\"\n  \
-         database: \"\"\n  pidfile: \"\"\n  xfrdfile: \"\"\n  xfrdir: \"{folder}\"\n  zonelistfile: \"{folder}/zone.list\"\n  \
-         cookie-secret-file: \"\"\n  rrl-ratelimit: 0\n  rrl-whitelist-ratelimit: 0\n{minimal}  verbosity: 0\n\
-         remote-control:\n  control-enable: no\n{zones}",
+        "server:\n{}  server-count: {}\n  reuseport: yes\n  username: \"\"\n  chroot: \"\"\n  zonesdir: \"{folder}\"\n\
+         \x20 database: \"\"\n  pidfile: \"\"\n  xfrdfile: \"\"\n  xfrdir: \"{folder}\"\n\
+         \x20 zonelistfile: \"{folder}/zone.list\"\n  cookie-secret-file: \"\"\n  rrl-ratelimit: 0\n\
+         \x20 rrl-whitelist-ratelimit: 0\n{minimal}  verbosity: 0\nremote-control:\n  control-enable: no\n{zones}",
         listen.concat(),
         task.workers,
     )
@@ -104,8 +104,9 @@ fn knot(task: &ZoneTask, place: &Place) -> String {
     let zones = task.each_zone(|name, file| format!("  - domain: {name}\n    file: {file}\n"));
     format!(
         "server:\n  rundir: {folder}\n  listen: [{}]\n  udp-workers: {}\n  tcp-workers: 1\n  background-workers: 1\n\
-         database:\n  storage: {folder}\nlog:\n  - target: stderr\n    any: warning\n{cookies}template:\n  - id: default\n    \
-         storage: {folder}\n    zonefile-load: whole\n    zonefile-sync: -1\n    journal-content: none\n{module}zone:\n{zones}",
+         database:\n  storage: {folder}\nlog:\n  - target: stderr\n    any: warning\n{cookies}template:\n\
+         \x20 - id: default\n    storage: {folder}\n    zonefile-load: whole\n    zonefile-sync: -1\n\
+         \x20   journal-content: none\n{module}zone:\n{zones}",
         task.addresses().join(", "),
         task.workers,
     )

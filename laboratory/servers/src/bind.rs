@@ -23,8 +23,14 @@ pub const RECIPE: Recipe = Recipe {
 };
 
 /// The log keeps warnings and errors: they explain a failed start.
-pub(crate) const LOG: &str = "controls { };\nlogging {\n  channel errors { stderr; severity warning; };\n  category default { errors; };\n  \
-                   category lame-servers { null; };\n  category unmatched { null; };\n};\n";
+pub(crate) const LOG: &str = "controls { };
+logging {
+  channel errors { stderr; severity warning; };
+  category default { errors; };
+  category lame-servers { null; };
+  category unmatched { null; };
+};
+";
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let (demands, folder) = (&task.demands, place.folder.display());
@@ -142,8 +148,8 @@ fn dns64(demands: &Demands) -> Vec<String> {
     lines
 }
 
-/// Statements of forwarded zones. BIND has its built-in zones only for names that are not under `forward only`. For such a name `forward first`
-/// changes nothing else: the built-in zone answers.
+/// Statements of forwarded zones. BIND has its built-in zones only for names that are not under `forward only`. For such a name
+/// `forward first` changes nothing else: the built-in zone answers.
 fn zones(task: &Task) -> String {
     let demands = &task.demands;
     let zone = |name: &str, forward: &str, servers: &[SocketAddr]| {

@@ -1,5 +1,5 @@
-//! Demands on the configuration of a server, in terms that several servers have. A recipe writes them, or refuses those for which its server
-//! has no option.
+//! Demands on the configuration of a server, in terms that several servers have. A recipe writes them, or refuses those for which its
+//! server has no option.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! dnsdist, a balancer in front of servers. It has a default for each setting of a server behind it, so a caller that needs another one (PROXY
-//! headers, health checks) writes its own `newServer` as an option.
+//! dnsdist, a balancer in front of servers. It has a default for each setting of a server behind it, so a caller that needs another one
+//! (PROXY headers, health checks) writes its own `newServer` as an option.
 
 use crate::process::Ready;
 use crate::recipe::{LaunchPlan, Place, Recipe};

@@ -1,9 +1,10 @@
 //! DNS servers as laboratory and tests start them: a recipe for each, and one control of processes.
 //!
-//! A [`Task`] says in plain terms what a server is to do: where it listens, whom it asks, DNS64, validation, what a case demands. The recipe
-//! of a server ([`Recipe`], such as `unbound.rs`) is the one place that knows the syntax of its configuration, its command line, and when it
-//! is ready: task in, files and a command line out ([`LaunchPlan`]), without I/O. [`authority`] does so for authoritative servers. [`program`] finds programs and asks for their version;
-//! [`process`] starts them, waits until they are ready, and ends them. First files to read: `task.rs`, then one recipe.
+//! A [`Task`] says in plain terms what a server is to do: where it listens, whom it asks, DNS64, validation, what a case demands. The
+//! recipe of a server ([`Recipe`], such as `unbound.rs`) is the one place that knows the syntax of its configuration, its command line, and
+//! when it is ready: task in, files and a command line out ([`LaunchPlan`]), without I/O. [`authority`] does so for authoritative servers.
+//! [`program`] finds programs and asks for their version; [`process`] starts them, waits until they are ready, and ends them. First files to
+//! read: `task.rs`, then one recipe.
 
 #![forbid(unsafe_code)]
 
@@ -14,6 +15,7 @@ mod coredns;
 mod demands;
 mod dnsdist;
 mod dnsproxy;
+mod folder;
 mod knot_resolver;
 mod lines;
 mod powerdns;
@@ -26,6 +28,7 @@ mod unbound;
 
 pub use catalog::{NAMES, RECIPES, find};
 pub use demands::{Demands, Ipv4Mapping, PolicyZone, no_translation};
+pub use folder::WorkingFolder;
 pub use process::{Output, Process, Ready};
 pub use program::ProgramError;
 pub use recipe::{LaunchPlan, Place, Recipe, Refusal};

@@ -51,7 +51,8 @@ fn plan(task: &Task, place: &Place) -> LaunchPlan {
     if let Some((prefix, length)) = demands.prefix() {
         text.push_str(&format!("dns64-prefix={prefix}/{length}\n"));
     }
-    // Its threads read queries from sockets of their own, as its performance guide advises. A thread holds `max-mthreads` outstanding queries.
+    // Its threads read queries from sockets of their own, as its performance guide advises. A thread holds `max-mthreads` outstanding
+    // queries.
     text.push_str(match task.limits {
         Limits::Shipped => "",
         Limits::Small => "reuseport=yes\npdns-distributes-queries=no\nmax-mthreads=256\n",

@@ -1,15 +1,15 @@
-//! Process of a server: started in a process group of its own, killed by the kernel if the thread that started it is killed, waited for until
-//! it is ready, and ended. It knows nothing of what the server does. Whoever needs more stands above: a supervisor that outlives the process
-//! which gave the order, or a network namespace.
+//! Process of a server: started in a process group of its own, killed by the kernel if the thread that started it is killed, waited for
+//! until it is ready, and ended. It knows nothing of what the server does. Whoever needs more stands above: a supervisor that outlives the
+//! process which gave the order, or a network namespace.
 
 pub use rustix::process::Signal;
-use rustix::process::{Pid, getpgid, kill_process, kill_process_group};
+use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -29,6 +29,9 @@ const LAST_OUTPUT: Duration = Duration::from_millis(200);
 /// Starts of a server at a port of our choice. A port is taken before the server has it once in some thousand starts beside other tests,
 /// so not four times in a row.
 const STARTS: u32 = 4;
+
+/// Attempts to find a port that is free for UDP and TCP.
+const PORT_TRIES: u32 = 32;
 
 /// Query for `ready.invalid.`, type A, with RD: every server answers it with something.
 const PROBE: &[u8] = b"\x5a\x5a\x01\0\0\x01\0\0\0\0\0\0\x05ready\x07invalid\0\0\x01\0\x01";
@@ -83,6 +86,26 @@ pub fn may_start_elsewhere(starts: u32, why: &str) -> bool {
     starts < STARTS && tells_of_taken_port(why)
 }
 
+/// This address with a port that is free for UDP and TCP.
+///
+/// # Errors
+///
+/// The host does not have the address, or no port is free.
+pub fn free_address(host: IpAddr) -> io::Result<SocketAddr> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let found = UdpSocket::bind((host, 0)).and_then(|udp| {
+            let address = udp.local_addr()?;
+            TcpListener::bind(address).map(|_tcp| address)
+        });
+        match found {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < PORT_TRIES => {}
+            found => return found,
+        }
+    }
+}
+
 /// Starts a server, each time at another port, as long as its port is taken by others.
 ///
 /// # Errors
@@ -112,11 +135,11 @@ pub fn write_files(files: &BTreeMap<String, String>, folder: &Path) -> io::Resul
     })
 }
 
-/// A command in a process group of its own, which the kernel kills if the thread that starts it ends. `setpriv` of util-linux replaces itself by
-/// the program, so the process ID is the program's.
+/// A command that the kernel kills if the thread that starts it ends. `setpriv` of util-linux replaces
+/// itself by the program, so the process ID is the program's.
 pub fn guarded(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).args(words).process_group(0);
+    command.args(["--pdeathsig", "KILL", "--"]).args(words);
     command
 }
 
@@ -140,6 +163,8 @@ enum Log {
 #[derive(Debug)]
 pub struct Process {
     child: Child,
+    /// True if it has a process group of its own, with the children that it starts.
+    has_group: bool,
     log: Log,
 }
 
@@ -162,18 +187,32 @@ impl fmt::Display for Unready {
 }
 
 impl Process {
-    /// Starts a server.
+    /// Starts a server in a process group of its own, which ends with it.
     ///
     /// # Errors
     ///
     /// The program cannot be started, or its output has no place.
     pub fn start(mut command: Command, output: Output<'_>) -> io::Result<Process> {
+        command.process_group(0);
+        Process::spawn(command, output, true)
+    }
+
+    /// Starts a server that stays in our process group, so that an interrupt from the terminal reaches both.
+    ///
+    /// # Errors
+    ///
+    /// As [`Process::start`].
+    pub fn start_in_our_group(command: Command, output: Output<'_>) -> io::Result<Process> {
+        Process::spawn(command, output, false)
+    }
+
+    fn spawn(mut command: Command, output: Output<'_>, has_group: bool) -> io::Result<Process> {
         command.stdin(Stdio::null());
         match output {
             Output::File(path) => {
                 let file = File::create(path)?;
                 let child = command.stdout(file.try_clone()?).stderr(file).spawn()?;
-                Ok(Process { child, log: Log::File(path.to_owned()) })
+                Ok(Process { child, has_group, log: Log::File(path.to_owned()) })
             }
             Output::Kept(octets) => {
                 let (reader, writer) = io::pipe()?;
@@ -182,7 +221,7 @@ impl Process {
                 drop(command);
                 let kept = Arc::default();
                 let reader = collect(reader, octets, Arc::clone(&kept));
-                Ok(Process { child, log: Log::Kept(kept, reader) })
+                Ok(Process { child, has_group, log: Log::Kept(kept, reader) })
             }
         }
     }
@@ -264,12 +303,14 @@ impl Process {
 
     /// Kills the process, and its group if that is its own, and waits for its end.
     pub fn kill(&mut self) {
-        if !self.is_running() {
+        let own = Pid::from_child(&self.child);
+        // Once it has been waited for, its ID, and that of the group, may be another one's.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        if waitid(WaitId::Pid(own), options).is_err() {
             return;
         }
-        let own = Pid::from_child(&self.child);
-        // Errors mean that it has ended. The group has the ID of its first process, which the system cannot reuse before the wait.
-        if getpgid(Some(own)).is_ok_and(|group| group == own) {
+        // An error means that nobody is left.
+        if self.has_group {
             let _ = kill_process_group(own, Signal::KILL);
         }
         let _ = self.child.kill();
@@ -326,11 +367,13 @@ mod tests {
 
     #[test]
     fn a_line_makes_a_server_ready_and_its_children_end_with_it() {
-        let mut server = shell("sleep 60 & echo $!; echo ready; wait");
         let at = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let mut server = shell("sleep 60 & echo $!; echo ready; wait");
         server.wait_for(LIMIT, |log| Ready::Line("ready").is_given(log, at)).unwrap();
         let child = server.log().lines().next().unwrap().to_owned();
-        server.kill();
+        // The shell is not waited for before its group is killed.
+        kill_process(Pid::from_child(&server.child), Signal::KILL).unwrap();
+        drop(server);
         // A zombie of another parent is gone as soon as that parent waits for it.
         let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         let end = Instant::now() + LIMIT;

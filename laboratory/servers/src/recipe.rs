@@ -9,7 +9,7 @@ use std::path::Path;
 /// Finds demands that a server has no option for: an error with the reason.
 pub type Refusal = fn(&Demands) -> Result<(), String>;
 
-/// Recipe of a server: how it is found, configured and started.
+/// Recipe of a server: how it is found, configured and started, and when it is ready. Each ends at SIGTERM.
 #[derive(Debug)]
 pub struct Recipe {
     /// Its name, as in [`NAMES`](crate::NAMES).

@@ -1,5 +1,5 @@
-//! Servers that are compared: Sixfold of this build, and others of this system or of Debian 13, each by its recipe. A start writes the files,
-//! finds a port, and waits until the server is ready.
+//! Servers that are compared: Sixfold of this build, and others of this system or of Debian 13, each by its recipe. A start writes the
+//! files, finds a port, and waits until the server is ready.
 
 use crate::debian::Debian13;
 use crate::process::{Process, run, words};

@@ -85,8 +85,8 @@ pub fn words(argv: &[String]) -> Vec<&str> {
     argv.iter().map(String::as_str).collect()
 }
 
-/// Running server, killed with its children when it is dropped. It is a process of `servers` for tests: with a minimal environment, and with
-/// panics that show the log.
+/// Running server, killed with its children when it is dropped. It is a process of `servers` for tests: with a minimal environment, and
+/// with panics that show the log.
 pub struct Process(servers::Process);
 
 impl Process {

@@ -4,17 +4,16 @@ use super::limits;
 use super::protocol::{Attached, Start, Started, Target};
 use crate::device::{self, DeviceError, Settings};
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{DeviceLog, Process, ProcessError, WorkingFolder, tree};
+use crate::process::{DeviceLog, Process, ProcessError, tree};
 use crate::usage::Usage;
+use servers::WorkingFolder;
+use servers::process::free_address;
 use servers::program::is_confined_by_apparmor;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-
-/// Attempts to find a port that is free for both UDP and TCP.
-const PORT_ATTEMPTS: usize = 16;
 
 /// All devices of an agent. Dropping it ends those that the agent started.
 #[derive(Debug, Default)]
@@ -43,7 +42,7 @@ impl Devices {
         self.check_limit()?;
         let mut settings = order.settings;
         settings.listen = choose_port(settings.listen)?;
-        let folder = WorkingFolder::new()?;
+        let folder = WorkingFolder::new().map_err(ProcessError::Folder)?;
         let plan = device::plan(&order.recipe, &settings, folder.path())?;
         let mut environment = plan.environment;
         environment.extend(order.environment);
@@ -159,23 +158,9 @@ impl Devices {
 
 /// Chooses a port that is free now for both UDP and TCP. An address that has a port stays as it is.
 fn choose_port(address: SocketAddr) -> Result<SocketAddr, DevicesError> {
-    if address.port() != 0 {
-        return Ok(address);
-    }
-    let mut attempts = 0;
-    loop {
-        let try_port = || {
-            let chosen = UdpSocket::bind(address)?.local_addr()?;
-            TcpListener::bind(chosen).map(|_| chosen)
-        };
-        attempts += 1;
-        match try_port() {
-            Ok(chosen) => return Ok(chosen),
-            Err(error) if attempts >= PORT_ATTEMPTS || error.kind() != io::ErrorKind::AddrInUse => {
-                return Err(DevicesError::Address(address.ip(), error));
-            }
-            Err(_) => {}
-        }
+    match address.port() {
+        0 => free_address(address.ip()).map_err(|error| DevicesError::Address(address.ip(), error)),
+        _ => Ok(address),
     }
 }
 

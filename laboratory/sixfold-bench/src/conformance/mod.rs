@@ -1,7 +1,7 @@
 //! Conformance cases against servers that have a configuration of their own. What a case demands becomes the task of a template of
-//! [`crate::device`], whose recipe translates it, or names the option that the server lacks; then the case does not apply to that server. The
-//! scorecard shows the results as text, JSON and a page; `servers` compares several servers. The cases themselves, and the player, are in
-//! `conform`.
+//! [`crate::device`], whose recipe translates it, or names the option that the server lacks; then the case does not apply to that server.
+//! The scorecard shows the results as text, JSON and a page; `servers` compares several servers. The cases themselves, and the player, are
+//! in `conform`.
 
 mod page;
 mod scorecard;

@@ -3,7 +3,6 @@
 //! everything to the tester.
 
 use crate::device::{InstalledTemplate, Settings};
-use crate::lab::authorities::running;
 use crate::lab::device::end_of;
 use crate::perf::PART_COMMAND;
 use crate::perf::kind::{Kind, Setup};
@@ -12,10 +11,12 @@ use crate::perf::names::{PREFIX, ZONE};
 use crate::perf::quota::Quota;
 use crate::perf::tester::Answers;
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{Process, WorkingFolder, own_program};
+use crate::process::{Process, own_program};
 use crate::sockets;
 use crate::usage::Usage;
 use servers::LaunchPlan;
+use servers::WorkingFolder;
+use servers::process::free_address;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -72,11 +73,11 @@ impl Device {
     /// A file cannot be written, no port is free, the program cannot be started, or it cannot be put under the quota.
     pub fn start(&self, upstream: SocketAddr, setup: Setup) -> io::Result<Running> {
         let folder = match &self.template {
-            Some(template) => WorkingFolder::new_in(template.folders()),
+            Some(template) => WorkingFolder::new_in(&template.folders()),
             None => WorkingFolder::new(),
         };
-        let folder = folder.map_err(io::Error::other)?;
-        let address = free_address()?;
+        let folder = folder?;
+        let address = free_address(Ipv6Addr::LOCALHOST.into())?;
         let plan = self.plan(address, upstream, &setup, folder.path())?;
         let process = start(plan, setup.cores, folder)?;
         if let Some(quota) = &setup.quota {
@@ -218,15 +219,6 @@ pub fn describe_receive_buffers() -> String {
               as root)."
             .to_owned(),
     }
-}
-
-/// A port of the loopback interface that is free now.
-///
-/// # Errors
-///
-/// The loopback interface has no IPv6, or no port is free.
-pub fn free_address() -> io::Result<SocketAddr> {
-    running::free_address(Ipv6Addr::LOCALHOST.into()).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 
 use super::{ZONE, names};
 use crate::lab::context::Context;
-use crate::process::WorkingFolder;
 use measure::experiment::Program;
+use servers::WorkingFolder;
 use servers::program::find_in_path;
 use std::fmt::Write;
 use std::net::SocketAddr;
