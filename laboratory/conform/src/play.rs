@@ -250,7 +250,7 @@ impl<'a> CaseEnvironment<'a> {
         upstream: SocketAddr,
     ) -> Result<CaseEnvironment<'a>, String> {
         let io = |error: std::io::Error| format!("the runner's folder: {error}");
-        let folder = WorkingFolder::for_everybody().map_err(io)?;
+        let folder = WorkingFolder::for_everybody(&case.id).map_err(io)?;
         let config = folder.path().join("sixfold.toml");
         let (port, metrics_port) = (free_port(context)?, free_port(context)?);
         let environment =

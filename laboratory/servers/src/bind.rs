@@ -1,6 +1,6 @@
 //! BIND's `named`, as a resolver.
 
-use crate::demands::{Demands, Prefix, ZONE_FILE};
+use crate::demands::{Demands, Lack, Prefix, ZONE_FILE};
 use crate::lines::merge_options;
 use crate::process::Ready;
 use crate::program::release;
@@ -18,7 +18,7 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "BIND",
     encrypted: &[Encrypted::Tls, Encrypted::Https],
     ready: Ready::Answer,
-    refuse: Some(Demands::refuse_trust),
+    lacks: Some(&[Lack::Trust]),
     plan,
 };
 

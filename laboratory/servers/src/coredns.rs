@@ -1,6 +1,6 @@
 //! CoreDNS.
 
-use crate::demands::Demands;
+use crate::demands::Lack;
 use crate::lines::merge_options;
 use crate::process::Ready;
 use crate::recipe::{LaunchPlan, Place, Recipe};
@@ -16,16 +16,9 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "CoreDNS",
     encrypted: &[Encrypted::Tls, Encrypted::Https, Encrypted::Quic],
     ready: Ready::Answer,
-    refuse: Some(refuse),
+    lacks: Some(&[Lack::Prefixes, Lack::OptionsOfBind, Lack::Translation, Lack::PartialExclusion]),
     plan,
 };
-
-fn refuse(demands: &Demands) -> Result<(), String> {
-    demands.refuse_prefixes()?;
-    demands.refuse_bind_options()?;
-    demands.refuse_local_settings()?;
-    demands.refuse_partial_exclusion()
-}
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let (demands, folder) = (&task.demands, place.folder.display());

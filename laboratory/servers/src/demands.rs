@@ -64,6 +64,25 @@ pub struct Ipv4Mapping {
     pub prefixes: Vec<Prefix>,
 }
 
+/// Kind of demands for which a server has no option, or its recipe no translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// Several prefixes.
+    Prefixes,
+    /// Prefixes of other lengths than 96.
+    Lengths,
+    /// AAAA networks that count as absent.
+    Exclusion,
+    /// AAAA networks that count as absent and are not all.
+    PartialExclusion,
+    /// Trust in the upstream: the server validates by itself, or nothing is validated.
+    Trust,
+    /// Options that only BIND has.
+    OptionsOfBind,
+    /// Settings of which some servers have one, but which the recipe of this one does not write.
+    Translation,
+}
+
 /// Reason why a demand is refused: the server may have an option, but nothing here writes it.
 pub fn no_translation(what: &str) -> String {
     format!("our template has no translation for {what}")
@@ -122,58 +141,49 @@ impl Demands {
         format!("$ORIGIN {BLOCK_ZONE}.\n{ZONE_HEAD}{}", rules.collect::<String>())
     }
 
-    /// Refuses several prefixes.
-    pub(crate) fn refuse_prefixes(&self) -> Result<(), String> {
-        refuse(self.prefixes.len() > 1, "several prefixes")
+    /// Compares the demands with what a server lacks.
+    ///
+    /// # Errors
+    ///
+    /// The first demand that the server cannot meet, in words.
+    pub fn check(&self, lacks: &[Lack]) -> Result<(), String> {
+        for lack in lacks {
+            let demanded = self.demanded(*lack).into_iter().find(|(is_demanded, _)| *is_demanded);
+            match (lack, demanded) {
+                (_, None) => {}
+                (Lack::Translation, Some((_, key))) => return Err(no_translation(key)),
+                (_, Some((_, what))) => return Err(format!("the server has no option for {what}")),
+            }
+        }
+        Ok(())
     }
 
-    /// Refuses all prefixes but one of 96 bits.
-    pub(crate) fn refuse_lengths(&self) -> Result<(), String> {
-        self.refuse_prefixes()?;
-        refuse(self.prefix().is_some_and(|(_, length)| length != 96), "prefixes of other lengths than 96")
-    }
-
-    /// Refuses excluded AAAA networks.
-    pub(crate) fn refuse_exclusion(&self) -> Result<(), String> {
-        refuse(self.exclude.is_some(), "AAAA records that count as absent")
-    }
-
-    /// Refuses excluded AAAA networks that are not all.
-    pub(crate) fn refuse_partial_exclusion(&self) -> Result<(), String> {
-        if self.excludes_all_aaaa() { Ok(()) } else { self.refuse_exclusion() }
-    }
-
-    /// Refuses the options that only BIND has.
-    pub(crate) fn refuse_bind_options(&self) -> Result<(), String> {
-        refuse(!self.mapped.is_empty(), "prefixes by IPv4 network")?;
-        refuse(self.clients.is_some(), "clients with and without synthesis")?;
-        refuse(self.suffix.is_some(), "a suffix")?;
-        refuse(self.recursive_only, "queries without RD")?;
-        refuse(self.break_dnssec, "synthesis with DO and CD")
-    }
-
-    /// Refuses trust in the upstream: the server validates by itself, or nothing is validated.
-    pub(crate) fn refuse_trust(&self) -> Result<(), String> {
-        refuse(self.trust, "trust in the upstream's validation")
-    }
-
-    /// Refuses settings of which some servers have one, but which the recipe of this one does not write.
-    pub(crate) fn refuse_local_settings(&self) -> Result<(), String> {
-        let settings = [
-            (self.allow.is_some(), "server.allow"),
-            (!self.records.is_empty(), "local.records"),
-            (self.empty_zones, "local.empty-zones"),
-            (!self.block.is_empty(), "filter.block"),
-            (!self.policies.is_empty(), "filter.rpz"),
-        ];
-        match settings.into_iter().find(|(is_demanded, _)| *is_demanded) {
-            Some((_, key)) => Err(no_translation(key)),
-            None => Ok(()),
+    /// What belongs to a lack: whether it is demanded, and its name.
+    fn demanded(&self, lack: Lack) -> Vec<(bool, &'static str)> {
+        const ABSENT: &str = "AAAA records that count as absent";
+        match lack {
+            Lack::Prefixes => vec![(self.prefixes.len() > 1, "several prefixes")],
+            Lack::Lengths => {
+                let is_other = self.prefix().is_some_and(|(_, length)| length != 96);
+                vec![(is_other, "prefixes of other lengths than 96")]
+            }
+            Lack::Exclusion => vec![(self.exclude.is_some(), ABSENT)],
+            Lack::PartialExclusion => vec![(self.exclude.is_some() && !self.excludes_all_aaaa(), ABSENT)],
+            Lack::Trust => vec![(self.trust, "trust in the upstream's validation")],
+            Lack::OptionsOfBind => vec![
+                (!self.mapped.is_empty(), "prefixes by IPv4 network"),
+                (self.clients.is_some(), "clients with and without synthesis"),
+                (self.suffix.is_some(), "a suffix"),
+                (self.recursive_only, "queries without RD"),
+                (self.break_dnssec, "synthesis with DO and CD"),
+            ],
+            Lack::Translation => vec![
+                (self.allow.is_some(), "server.allow"),
+                (!self.records.is_empty(), "local.records"),
+                (self.empty_zones, "local.empty-zones"),
+                (!self.block.is_empty(), "filter.block"),
+                (!self.policies.is_empty(), "filter.rpz"),
+            ],
         }
     }
-}
-
-/// An error if something is demanded for which the server cannot be configured.
-fn refuse(is_demanded: bool, what: &str) -> Result<(), String> {
-    if is_demanded { Err(format!("the server has no option for {what}")) } else { Ok(()) }
 }

@@ -14,7 +14,7 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "dnsdist",
     encrypted: &[Encrypted::Tls, Encrypted::Https],
     ready: Ready::Connection,
-    refuse: None,
+    lacks: None,
     plan,
 };
 

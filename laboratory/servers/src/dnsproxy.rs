@@ -1,6 +1,6 @@
 //! AdGuard's dnsproxy, which is configured by arguments.
 
-use crate::demands::{Demands, Prefix};
+use crate::demands::{Lack, Prefix};
 use crate::process::Ready;
 use crate::recipe::{LaunchPlan, Place, Recipe};
 use crate::task::{Limits, Task};
@@ -13,15 +13,9 @@ pub(crate) const RECIPE: Recipe = Recipe {
     version_prefix: "dnsproxy",
     encrypted: &[],
     ready: Ready::Answer,
-    refuse: Some(refuse),
+    lacks: Some(&[Lack::OptionsOfBind, Lack::Translation, Lack::Exclusion]),
     plan,
 };
-
-fn refuse(demands: &Demands) -> Result<(), String> {
-    demands.refuse_bind_options()?;
-    demands.refuse_local_settings()?;
-    demands.refuse_exclusion()
-}
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let demands = &task.demands;

@@ -26,19 +26,20 @@ impl WorkingFolder {
     ///
     /// As [`WorkingFolder::new`].
     pub fn new_in(base: &Path) -> io::Result<WorkingFolder> {
-        WorkingFolder::with_mode(base, 0o700)
+        WorkingFolder::create(base, 0o700, "")
     }
 
-    /// Creates a folder that everybody can read: servers give up their user.
+    /// Creates a folder that everybody can read, as servers give up their user. Its path ends with the first 24 characters of `name`.
     ///
     /// # Errors
     ///
     /// As [`WorkingFolder::new`].
-    pub fn for_everybody() -> io::Result<WorkingFolder> {
-        WorkingFolder::with_mode(&std::env::temp_dir(), 0o755)
+    pub fn for_everybody(name: &str) -> io::Result<WorkingFolder> {
+        let name: String = name.chars().take(24).collect();
+        WorkingFolder::create(&std::env::temp_dir(), 0o755, &format!("-{name}"))
     }
 
-    fn with_mode(base: &Path, mode: u32) -> io::Result<WorkingFolder> {
+    fn create(base: &Path, mode: u32, end: &str) -> io::Result<WorkingFolder> {
         let failed = |kind, why: &str| {
             io::Error::new(kind, format!("{}: {why}; set TMPDIR to a writable folder", base.display()))
         };
@@ -48,7 +49,7 @@ impl WorkingFolder {
         loop {
             // The process ID is not unique: in a namespace every program may be process 1. The state of a new hasher is random. Servers put
             // sockets there, and paths of sockets are short (unix(7): 108 octets).
-            let path = base.join(format!("sixfold-{:016x}", RandomState::new().hash_one(mode)));
+            let path = base.join(format!("sixfold-{:016x}{end}", RandomState::new().hash_one(mode)));
             match DirBuilder::new().mode(mode).create(&path) {
                 Ok(()) => return Ok(WorkingFolder(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -76,9 +77,10 @@ mod tests {
 
     #[test]
     fn a_folder_is_new_and_goes_with_its_value_and_one_that_cannot_be_made_is_told_with_the_remedy() {
-        let folders = [WorkingFolder::new().unwrap(), WorkingFolder::for_everybody().unwrap()];
+        let folders = [WorkingFolder::new().unwrap(), WorkingFolder::for_everybody("case").unwrap()];
         let paths = folders.each_ref().map(|folder| folder.path().to_owned());
         assert!(paths[0] != paths[1] && paths.iter().all(|path| path.is_dir()));
+        assert!(paths[1].to_str().unwrap().ends_with("-case"));
         drop(folders);
         assert!(paths.iter().all(|path| !path.exists()));
         let error = WorkingFolder::new_in(Path::new("/nowhere")).unwrap_err().to_string();

@@ -1,6 +1,6 @@
 //! Knot Resolver's `kresd`.
 
-use crate::demands::{Demands, Prefix};
+use crate::demands::{Demands, Lack, Prefix};
 use crate::process::Ready;
 use crate::recipe::{LaunchPlan, Place, Recipe};
 use crate::task::{CERTIFICATE_FILE, Encrypted, KEY_FILE, Task};
@@ -15,16 +15,9 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "Knot Resolver",
     encrypted: &[Encrypted::Tls, Encrypted::Https],
     ready: Ready::Answer,
-    refuse: Some(refuse),
+    lacks: Some(&[Lack::Prefixes, Lack::Lengths, Lack::OptionsOfBind, Lack::Trust, Lack::Translation]),
     plan,
 };
-
-fn refuse(demands: &Demands) -> Result<(), String> {
-    demands.refuse_lengths()?;
-    demands.refuse_bind_options()?;
-    demands.refuse_trust()?;
-    demands.refuse_local_settings()
-}
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let (demands, folder) = (&task.demands, place.folder.display());

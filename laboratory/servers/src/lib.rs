@@ -3,8 +3,8 @@
 //! A [`Task`] says in plain terms what a server is to do: where it listens, whom it asks, DNS64, validation, what a case demands. The
 //! recipe of a server ([`Recipe`], such as `unbound.rs`) is the one place that knows the syntax of its configuration, its command line, and
 //! when it is ready: task in, files and a command line out ([`LaunchPlan`]), without I/O. [`authority`] does so for authoritative servers.
-//! [`program`] finds programs and asks for their version; [`process`] starts them, waits until they are ready, and ends them. First files to
-//! read: `task.rs`, then one recipe.
+//! [`program`] finds programs and asks for their version; [`process`] starts them, waits until they are ready, and ends them. First files
+//! to read: `task.rs`, then one recipe.
 
 #![forbid(unsafe_code)]
 
@@ -27,11 +27,11 @@ mod task;
 mod unbound;
 
 pub use catalog::{NAMES, RECIPES, find};
-pub use demands::{Demands, Ipv4Mapping, PolicyZone, no_translation};
+pub use demands::{Demands, Ipv4Mapping, Lack, PolicyZone, no_translation};
 pub use folder::WorkingFolder;
 pub use process::{Output, Process, Ready};
 pub use program::ProgramError;
-pub use recipe::{LaunchPlan, Place, Recipe, Refusal};
+pub use recipe::{LaunchPlan, Place, Recipe};
 pub use task::{Anchors, CERTIFICATE_FILE, Encrypted, KEY_FILE, Limits, Task, TrustAnchor, Validation};
 
 pub use bind::RECIPE as BIND;

@@ -1,6 +1,6 @@
 //! PowerDNS Recursor.
 
-use crate::demands::{Demands, ZONE_FILE};
+use crate::demands::{Demands, Lack, ZONE_FILE};
 use crate::process::Ready;
 use crate::program::release;
 use crate::recipe::{LaunchPlan, Place, Recipe};
@@ -21,16 +21,9 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "PowerDNS",
     encrypted: &[],
     ready: Ready::Answer,
-    refuse: Some(refuse),
+    lacks: Some(&[Lack::Prefixes, Lack::Lengths, Lack::OptionsOfBind, Lack::Exclusion, Lack::Trust]),
     plan,
 };
-
-fn refuse(demands: &Demands) -> Result<(), String> {
-    demands.refuse_lengths()?;
-    demands.refuse_bind_options()?;
-    demands.refuse_exclusion()?;
-    demands.refuse_trust()
-}
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let (demands, folder) = (&task.demands, place.folder.display());

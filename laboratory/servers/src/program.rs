@@ -156,7 +156,7 @@ mod tests {
             version_prefix: "Version",
             encrypted: &[],
             ready: crate::process::Ready::Answer,
-            refuse: None,
+            lacks: None,
             plan: |_, _| crate::recipe::LaunchPlan::default(),
         }
     }

@@ -1,13 +1,11 @@
 //! Recipe of a server: what it consists of, and what it makes.
 
-use crate::demands::Demands;
+use crate::demands::Lack;
 use crate::process::Ready;
 use crate::task::{Encrypted, Task};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
-
-/// Finds demands that a server has no option for: an error with the reason.
-pub type Refusal = fn(&Demands) -> Result<(), String>;
 
 /// Recipe of a server: how it is found, configured and started, and when it is ready. Each ends at SIGTERM.
 #[derive(Debug)]
@@ -26,8 +24,8 @@ pub struct Recipe {
     pub encrypted: &'static [Encrypted],
     /// Sign that it is ready.
     pub ready: Ready,
-    /// Finds demands that it has no option for. `None`: no case is translated for it.
-    pub refuse: Option<Refusal>,
+    /// Demands of cases that it cannot meet. `None`: no case is translated for it.
+    pub lacks: Option<&'static [Lack]>,
     /// Makes files and command line.
     pub(crate) plan: fn(&Task, &Place) -> LaunchPlan,
 }
@@ -44,7 +42,7 @@ pub struct Place<'a> {
 }
 
 /// Command line, files and environment that start a server.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchPlan {
     /// The command line.
     pub command: Vec<String>,

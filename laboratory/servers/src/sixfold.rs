@@ -22,7 +22,7 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "sixfold",
     encrypted: &[Encrypted::Tls, Encrypted::Https, Encrypted::Quic],
     ready: Ready::Line("sixfold: ready"),
-    refuse: None,
+    lacks: None,
     plan,
 };
 

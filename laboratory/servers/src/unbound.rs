@@ -1,6 +1,6 @@
 //! Unbound.
 
-use crate::demands::Demands;
+use crate::demands::{Demands, Lack};
 use crate::process::Ready;
 use crate::recipe::{LaunchPlan, Place, Recipe};
 use crate::task::{CERTIFICATE_FILE, Encrypted, KEY_FILE, Limits, Task};
@@ -14,16 +14,9 @@ pub const RECIPE: Recipe = Recipe {
     version_prefix: "Version",
     encrypted: &[Encrypted::Tls, Encrypted::Https],
     ready: Ready::Answer,
-    refuse: Some(refuse),
+    lacks: Some(&[Lack::Prefixes, Lack::OptionsOfBind, Lack::Trust, Lack::PartialExclusion]),
     plan,
 };
-
-fn refuse(demands: &Demands) -> Result<(), String> {
-    demands.refuse_prefixes()?;
-    demands.refuse_bind_options()?;
-    demands.refuse_trust()?;
-    demands.refuse_partial_exclusion()
-}
 
 fn plan(task: &Task, place: &Place) -> LaunchPlan {
     let (demands, folder) = (&task.demands, place.folder.display());

@@ -43,16 +43,10 @@ impl Devices {
         let mut settings = order.settings;
         settings.listen = choose_port(settings.listen)?;
         let folder = WorkingFolder::new().map_err(ProcessError::Folder)?;
-        let plan = device::plan(&order.recipe, &settings, folder.path())?;
-        let mut environment = plan.environment;
-        environment.extend(order.environment);
-        let request = LaunchRequest {
-            folder: folder.path().to_owned(),
-            files: plan.files.clone(),
-            command: plan.command.clone(),
-            environment,
-            cores: order.cores,
-        };
+        let mut plan = device::plan(&order.recipe, &settings, folder.path())?;
+        plan.environment.extend(order.environment);
+        let request =
+            LaunchRequest { folder: folder.path().to_owned(), plan: plan.clone(), cores: order.cores };
         let process = Process::start(request, folder)?;
         let pid = process.pid();
         let program = plan.command.first().cloned().unwrap_or_default();

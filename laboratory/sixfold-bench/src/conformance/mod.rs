@@ -12,7 +12,7 @@ pub use scorecard::{Circumstances, Scorecard, further_lines};
 
 use crate::device::{DeviceError, InstalledTemplate};
 use ::servers::program::is_confined_by_apparmor;
-use ::servers::{Demands, LaunchPlan, Limits, Task, Validation};
+use ::servers::{Demands, Lack, LaunchPlan, Limits, Task, Validation};
 use conform::configuration::RunParameters;
 use conform::{Case, ForeignServer, Program, Target, config_demands};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -22,8 +22,8 @@ use std::path::Path;
 #[derive(Debug)]
 struct TemplateServer {
     known: InstalledTemplate,
-    /// Finds demands for which it has no option.
-    refuse: fn(&Demands) -> Result<(), String>,
+    /// Demands that it cannot meet.
+    lacks: &'static [Lack],
 }
 
 /// Finds the server of a template, as the subject of the cases, and the version of its program.
@@ -34,8 +34,8 @@ struct TemplateServer {
 pub fn find_template(name: &str, program: Option<&str>) -> Result<(Target, String), DeviceError> {
     let known = InstalledTemplate::find(name, program)?;
     let version = known.version().to_owned();
-    let subject = match known.recipe().refuse {
-        Some(refuse) => Target::Foreign(Box::new(TemplateServer { known, refuse })),
+    let subject = match known.recipe().lacks {
+        Some(lacks) => Target::Foreign(Box::new(TemplateServer { known, lacks })),
         None => Target::Program(Program::sixfold(Path::new(known.program()))),
     };
     Ok((subject, version))
@@ -69,7 +69,7 @@ fn task(demands: Demands, places: &RunParameters) -> Task {
 impl ForeignServer for TemplateServer {
     fn launch(&self, case: &Case, places: &RunParameters) -> Result<LaunchPlan, String> {
         let demands = config_demands::of(case)?;
-        (self.refuse)(&demands)?;
+        demands.check(self.lacks)?;
         Ok(self.known.plan(&task(demands, places), places.directory))
     }
 }
@@ -97,15 +97,15 @@ mod tests {
             user: "u",
         };
         let recipe = ::servers::find(name).unwrap();
-        recipe.refuse.unwrap()(demands)?;
+        demands.check(recipe.lacks.unwrap())?;
         let place = Place { program: "p", version: "", folder: places.directory };
         let LaunchPlan { command, files, .. } = recipe.plan(&task(demands.clone(), &places), &place);
         Ok(command.into_iter().chain(files.into_values()).collect::<Vec<_>>().join("\n"))
     }
 
     #[test]
-    fn every_recipe_but_that_of_sixfold_can_refuse_a_case() {
-        let without = RECIPES.into_iter().filter(|recipe| recipe.refuse.is_none());
+    fn every_recipe_but_that_of_sixfold_translates_cases() {
+        let without = RECIPES.into_iter().filter(|recipe| recipe.lacks.is_none());
         assert_eq!(without.map(|recipe| recipe.name).collect::<Vec<_>>(), ["sixfold"]);
     }
 

@@ -120,13 +120,7 @@ impl Device {
 ///
 /// The program, or its supervisor, cannot be started.
 pub fn start(plan: LaunchPlan, cores: &str, folder: WorkingFolder) -> io::Result<Process> {
-    let request = LaunchRequest {
-        folder: folder.path().to_owned(),
-        files: plan.files,
-        command: plan.command,
-        environment: plan.environment,
-        cores: cores.to_owned(),
-    };
+    let request = LaunchRequest { folder: folder.path().to_owned(), plan, cores: cores.to_owned() };
     Process::start(request, folder).map_err(io::Error::other)
 }
 

@@ -5,9 +5,8 @@ use super::limits;
 use super::log::DeviceLog;
 use super::tree;
 use serde::{Deserialize, Serialize};
-use servers::Output;
 use servers::process::guarded;
-use std::collections::BTreeMap;
+use servers::{LaunchPlan, Output};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
@@ -20,12 +19,8 @@ use std::time::Duration;
 pub struct LaunchRequest {
     /// The working folder, which exists. The supervisor removes it at the end.
     pub folder: PathBuf,
-    /// Files for the folder: name and text.
-    pub files: BTreeMap<String, String>,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Environment variables, in addition to the supervisor's own.
-    pub environment: BTreeMap<String, String>,
+    /// Command line, files for the folder, and environment variables in addition to the supervisor's own.
+    pub plan: LaunchPlan,
     /// Cores, in the syntax of `taskset -c`; empty: all.
     pub cores: String,
 }
@@ -118,7 +113,7 @@ impl SupervisedDevice {
     /// Starts the device. The thread that starts it is the supervisor's main thread, which lives as long as the supervisor. `taskset` of
     /// util-linux replaces itself by the program, as `setpriv` does, so the process ID is the device's.
     fn start(request: &LaunchRequest) -> Result<SupervisedDevice, String> {
-        for (name, text) in &request.files {
+        for (name, text) in &request.plan.files {
             let path = request.folder.join(name);
             if Path::new(name).file_name() != Some(OsStr::new(name)) {
                 return Err(format!(
@@ -128,9 +123,9 @@ impl SupervisedDevice {
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
         let cores = ["taskset", "-c", &request.cores].into_iter().filter(|_| !request.cores.is_empty());
-        let mut command = guarded(cores.chain(request.command.iter().map(String::as_str)));
+        let mut command = guarded(cores.chain(request.plan.command.iter().map(String::as_str)));
         command
-            .envs(&request.environment)
+            .envs(&request.plan.environment)
             .env(tree::DEVICE_VARIABLE, &request.folder)
             .current_dir(&request.folder);
         let process = servers::Process::start(command, Output::Kept(limits::LOG_OCTETS))

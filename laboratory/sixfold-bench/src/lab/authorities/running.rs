@@ -165,13 +165,7 @@ impl Running {
             command: plan.command.clone(),
             files: plan.files.clone().into_iter().collect(),
         };
-        let request = LaunchRequest {
-            folder: folder.path().to_owned(),
-            files: plan.files,
-            command: plan.command,
-            environment: Default::default(),
-            cores: place.cores.clone(),
-        };
+        let request = LaunchRequest { folder: folder.path().to_owned(), plan, cores: place.cores.clone() };
         let begin = Instant::now();
         let mut process = Process::start(request, folder).map_err(|error| failed(error.to_string()))?;
         let answers = server.recipe.answers;
