@@ -14,6 +14,7 @@ use crate::json::Object;
 use crate::message::Flag;
 use crate::script::Rule;
 use serde_json::Value;
+use servers::{Demands, Ipv4Mapping, PolicyZone, no_translation};
 use std::collections::BTreeMap;
 use std::net::Ipv6Addr;
 
@@ -48,181 +49,114 @@ const UNTRANSLATED: [(&str, &str); 20] = [
 /// Keys that change the duration of a lookup or the work in the background, but not the first answer.
 const IGNORED: [&str; 4] = ["upstream.timeout", "upstream.tries", "cache.prefetch", "server.workers"];
 
-/// Demands of a case on a configuration.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigDemands {
-    /// Prefixes with their lengths, in order; never empty.
-    pub prefixes: Vec<(Ipv6Addr, u8)>,
-    /// Networks whose AAAA records count as absent. `None`: the default of the server.
-    pub exclude: Option<Vec<String>>,
-    /// IPv4 networks with their own prefixes, or with none; the first match decides.
-    pub mapped: Vec<Ipv4Mapping>,
-    /// Clients that get synthesis. `None`: all.
-    pub clients: Option<Vec<String>>,
-    /// Suffix of a synthesized address, behind the IPv4 address.
-    pub suffix: Option<Ipv6Addr>,
-    /// No synthesis for queries without RD.
-    pub recursive_only: bool,
-    /// Synthesis even with DO and CD.
-    pub break_dnssec: bool,
-    /// Expired records may be served (RFC 8767).
-    pub stale: bool,
-    /// The server answers `ipv4only.arpa` itself, without the upstream.
-    pub ipv4only: bool,
-    /// The server must trust the AD bit of the upstream, and the case shows it.
-    pub trust: bool,
-    /// Networks of the clients that may ask. `None`: all.
-    pub allow: Option<Vec<String>>,
-    /// Records of the server's own, `OWNER TTL CLASS TYPE RDATA` each.
-    pub records: Vec<String>,
-    /// Names that do not exist for clients, with all names below them.
-    pub block: Vec<String>,
-    /// Response policy zones.
-    pub policies: Vec<PolicyZone>,
-    /// The server answers the reverse names of private addresses itself (RFC 6303).
-    pub empty_zones: bool,
+/// Reads the demands of a case.
+///
+/// # Errors
+///
+/// The reason why the case applies to Sixfold only: it is about Sixfold's file, a reload, or a key that is no feature of other
+/// servers.
+pub fn of(case: &Case) -> Result<Demands, String> {
+    if matches!(case.plan, Plan::Check(_)) {
+        return Err("it is about Sixfold's configuration file".to_owned());
+    }
+    if case.steps().iter().any(|step| step.reload.is_some()) {
+        return Err("it reloads Sixfold's configuration".to_owned());
+    }
+    let mut demands = read(&case.config, &case.files)?;
+    demands.trust &= shows_trust(case);
+    // Such a case is information about features that others have too; without one it says nothing about them.
+    if Citation::of(case) == Citation::Interface && need_only_prefixes(&demands) {
+        return Err("it rests on Sixfold's own interface".to_owned());
+    }
+    Ok(demands)
 }
 
-/// Response policy zone in a file of the case.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicyZone {
-    /// Name of the zone, without the dot at its end: that of `$ORIGIN` in the file.
-    pub name: String,
-    /// Name of the file in the folder of the case.
-    pub file: String,
+/// True if nothing but prefixes is demanded.
+pub fn need_only_prefixes(demands: &Demands) -> bool {
+    let prefixes = demands.prefixes.clone();
+    *demands == Demands { prefixes, trust: false, ..none() }
 }
 
-/// IPv4 networks and the prefixes that they are mapped to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ipv4Mapping {
-    /// IPv4 networks.
-    pub ipv4: Vec<String>,
-    /// Prefixes; none: addresses of these networks are left out.
-    pub prefixes: Vec<(Ipv6Addr, u8)>,
-}
-
-impl ConfigDemands {
-    /// Reads the demands of a case.
-    ///
-    /// # Errors
-    ///
-    /// The reason why the case applies to Sixfold only: it is about Sixfold's file, a reload, or a key that is no feature of other
-    /// servers.
-    pub fn of(case: &Case) -> Result<ConfigDemands, String> {
-        if matches!(case.plan, Plan::Check(_)) {
-            return Err("it is about Sixfold's configuration file".to_owned());
-        }
-        if case.steps().iter().any(|step| step.reload.is_some()) {
-            return Err("it reloads Sixfold's configuration".to_owned());
-        }
-        let mut demands = ConfigDemands::read(&case.config, &case.files)?;
-        demands.trust &= shows_trust(case);
-        // Such a case is information about features that others have too; without one it says nothing about them.
-        if Citation::of(case) == Citation::Interface && demands.need_only_prefixes() {
-            return Err("it rests on Sixfold's own interface".to_owned());
-        }
-        Ok(demands)
-    }
-
-    /// True if the case demands only prefixes.
-    pub fn need_only_prefixes(&self) -> bool {
-        let prefixes = self.prefixes.clone();
-        *self == ConfigDemands { prefixes, trust: false, ..ConfigDemands::none() }
-    }
-
-    /// The demands of an empty configuration.
-    fn none() -> ConfigDemands {
-        ConfigDemands {
-            prefixes: vec![WELL_KNOWN],
-            exclude: None,
-            mapped: Vec::new(),
-            clients: None,
-            suffix: None,
-            recursive_only: false,
-            break_dnssec: false,
-            stale: false,
-            ipv4only: true,
-            trust: true,
-            allow: None,
-            records: Vec::new(),
-            block: Vec::new(),
-            policies: Vec::new(),
-            empty_zones: false,
-        }
-    }
-
-    fn read(config: &Object, files: &BTreeMap<String, String>) -> Result<ConfigDemands, String> {
-        let mut demands = ConfigDemands::none();
-        let mut keys = Vec::new();
-        flatten("", config, &mut keys);
-        for (key, value) in keys {
-            demands.take(&key, value, files)?;
-        }
-        Ok(demands)
-    }
-
-    fn take(&mut self, key: &str, value: &Value, files: &BTreeMap<String, String>) -> Result<(), String> {
-        let wrong = || no_translation(&format!("{key} = {value}"));
-        match key {
-            "dns64.prefixes" => {
-                self.prefixes = prefixes(value).filter(|list| !list.is_empty()).ok_or_else(wrong)?;
-            }
-            "dns64.exclude-aaaa" => self.exclude = Some(texts(value).ok_or_else(wrong)?),
-            "dns64.clients" => self.clients = Some(texts(value).ok_or_else(wrong)?),
-            "dns64.suffix" => self.suffix = Some(address(value).ok_or_else(wrong)?),
-            "dns64.recursive-only" => self.recursive_only = value.as_bool().ok_or_else(wrong)?,
-            "dns64.break-dnssec" => self.break_dnssec = value.as_bool().ok_or_else(wrong)?,
-            "dns64.ipv4only-arpa" => self.ipv4only = value.as_bool().ok_or_else(wrong)?,
-            "dns64.dnssec" => {
-                self.trust = match value.as_str() {
-                    Some("trust") => true,
-                    Some("off") => false,
-                    _ => return Err(wrong()),
-                }
-            }
-            "dns64.rule" => {
-                let rules = value.as_array().ok_or_else(wrong)?;
-                for rule in rules {
-                    let rule = mapped(rule).ok_or_else(|| no_translation("rules by name or client"))?;
-                    self.mapped.push(rule);
-                }
-            }
-            // IPv4 networks without a prefix, before all rules.
-            "dns64.never-embed" => {
-                let ipv4 = texts(value).ok_or_else(wrong)?;
-                if !ipv4.is_empty() {
-                    self.mapped.insert(0, Ipv4Mapping { ipv4, prefixes: Vec::new() });
-                }
-            }
-            "server.allow" => self.allow = Some(texts(value).ok_or_else(wrong)?),
-            "local.records" => self.records = texts(value).ok_or_else(wrong)?,
-            "local.empty-zones" => self.empty_zones = value.as_bool().ok_or_else(wrong)?,
-            "filter.block" => self.block = texts(value).ok_or_else(wrong)?,
-            "filter.rpz" => {
-                let zones = texts(value).ok_or_else(wrong)?;
-                let zones = zones.iter().map(|path| policy_zone(path, files).ok_or_else(wrong));
-                self.policies = zones.collect::<Result<_, _>>()?;
-            }
-            "cache.stale" => self.stale = value.as_str() != Some("0s"),
-            key if IGNORED.contains(&key) => {}
-            key => {
-                let usual = UNTRANSLATED.iter().find(|(name, _)| *name == key);
-                let is_usual =
-                    |usual: &str| serde_json::from_str::<Value>(usual).is_ok_and(|it| it == *value);
-                if !usual.is_some_and(|(_, usual)| is_usual(usual)) {
-                    return Err(no_translation(key));
-                }
-            }
-        }
-        Ok(())
+/// The demands of an empty configuration.
+fn none() -> Demands {
+    Demands {
+        prefixes: vec![WELL_KNOWN],
+        special_names: true,
+        ipv4only: true,
+        trust: true,
+        ..Demands::default()
     }
 }
 
-/// Reason why a case is not played: the server may have an option, but nothing here writes it.
-pub fn no_translation(what: &str) -> String {
-    format!("our template has no translation for {what}")
+fn read(config: &Object, files: &BTreeMap<String, String>) -> Result<Demands, String> {
+    let mut demands = none();
+    let mut keys = Vec::new();
+    flatten("", config, &mut keys);
+    for (key, value) in keys {
+        take(&mut demands, &key, value, files)?;
+    }
+    Ok(demands)
 }
 
+fn take(
+    demands: &mut Demands,
+    key: &str,
+    value: &Value,
+    files: &BTreeMap<String, String>,
+) -> Result<(), String> {
+    let wrong = || no_translation(&format!("{key} = {value}"));
+    match key {
+        "dns64.prefixes" => {
+            demands.prefixes = prefixes(value).filter(|list| !list.is_empty()).ok_or_else(wrong)?;
+        }
+        "dns64.exclude-aaaa" => demands.exclude = Some(texts(value).ok_or_else(wrong)?),
+        "dns64.clients" => demands.clients = Some(texts(value).ok_or_else(wrong)?),
+        "dns64.suffix" => demands.suffix = Some(address(value).ok_or_else(wrong)?),
+        "dns64.recursive-only" => demands.recursive_only = value.as_bool().ok_or_else(wrong)?,
+        "dns64.break-dnssec" => demands.break_dnssec = value.as_bool().ok_or_else(wrong)?,
+        "dns64.ipv4only-arpa" => demands.ipv4only = value.as_bool().ok_or_else(wrong)?,
+        "dns64.dnssec" => {
+            demands.trust = match value.as_str() {
+                Some("trust") => true,
+                Some("off") => false,
+                _ => return Err(wrong()),
+            }
+        }
+        "dns64.rule" => {
+            let rules = value.as_array().ok_or_else(wrong)?;
+            for rule in rules {
+                let rule = mapped(rule).ok_or_else(|| no_translation("rules by name or client"))?;
+                demands.mapped.push(rule);
+            }
+        }
+        // IPv4 networks without a prefix, before all rules.
+        "dns64.never-embed" => {
+            let ipv4 = texts(value).ok_or_else(wrong)?;
+            if !ipv4.is_empty() {
+                demands.mapped.insert(0, Ipv4Mapping { ipv4, prefixes: Vec::new() });
+            }
+        }
+        "server.allow" => demands.allow = Some(texts(value).ok_or_else(wrong)?),
+        "local.records" => demands.records = texts(value).ok_or_else(wrong)?,
+        "local.empty-zones" => demands.empty_zones = value.as_bool().ok_or_else(wrong)?,
+        "filter.block" => demands.block = texts(value).ok_or_else(wrong)?,
+        "filter.rpz" => {
+            let zones = texts(value).ok_or_else(wrong)?;
+            let zones = zones.iter().map(|path| policy_zone(path, files).ok_or_else(wrong));
+            demands.policies = zones.collect::<Result<_, _>>()?;
+        }
+        "cache.stale" => demands.stale = value.as_str() != Some("0s"),
+        key if IGNORED.contains(&key) => {}
+        key => {
+            let usual = UNTRANSLATED.iter().find(|(name, _)| *name == key);
+            let is_usual = |usual: &str| serde_json::from_str::<Value>(usual).is_ok_and(|it| it == *value);
+            if !usual.is_some_and(|(_, usual)| is_usual(usual)) {
+                return Err(no_translation(key));
+            }
+        }
+    }
+    Ok(())
+}
 /// Finds a policy zone among the files of a case.
 fn policy_zone(path: &str, files: &BTreeMap<String, String>) -> Option<PolicyZone> {
     let file = path.strip_prefix("{dir}/")?;
@@ -293,15 +227,15 @@ mod tests {
         .unwrap()
     }
 
-    fn demands(config: &str) -> Result<ConfigDemands, String> {
-        ConfigDemands::of(&case(config, "RFC 6147 5"))
+    fn demands(config: &str) -> Result<Demands, String> {
+        of(&case(config, "RFC 6147 5"))
     }
 
     #[test]
     fn without_a_word_it_is_the_well_known_prefix() {
         let plain = demands("{}").unwrap();
         assert_eq!(plain.prefixes, [WELL_KNOWN]);
-        assert!(plain.need_only_prefixes());
+        assert!(need_only_prefixes(&plain));
     }
 
     #[test]
@@ -315,7 +249,7 @@ mod tests {
             demands.mapped,
             [Ipv4Mapping { ipv4: vec!["10.0.0.0/8".to_owned()], prefixes: Vec::new() }]
         );
-        assert!(!demands.need_only_prefixes());
+        assert!(!need_only_prefixes(&demands));
     }
 
     #[test]
@@ -324,11 +258,8 @@ mod tests {
             demands(r#"{"dns64": {"lookup": "parallel"}}"#).unwrap_err(),
             "our template has no translation for dns64.lookup"
         );
-        assert!(
-            demands(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#)
-                .unwrap()
-                .need_only_prefixes()
-        );
+        let usual = demands(r#"{"dns64": {"lookup": "sequential", "non-global": "embed"}}"#).unwrap();
+        assert!(need_only_prefixes(&usual));
         assert!(demands(r#"{"dns64": {"new-key": 1}}"#).unwrap_err().ends_with(" for dns64.new-key"));
         assert!(demands(r#"{"dns64": {"rule": [{"names": ["a"], "prefixes": []}]}}"#).is_err());
     }
@@ -342,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_case_about_our_interface_is_for_others_only_if_it_configures_what_they_have_too() {
-        let error = ConfigDemands::of(&case("{}", "contract dns64 clients")).unwrap_err();
+        let error = of(&case("{}", "contract dns64 clients")).unwrap_err();
         assert!(error.contains("interface"), "{error}");
         let block = r#"{"filter": {"block": ["ads.example"]}}"#;
-        let demands = ConfigDemands::of(&case(block, "contract [filter] block")).unwrap();
+        let demands = of(&case(block, "contract [filter] block")).unwrap();
         assert_eq!(demands.block, ["ads.example"]);
     }
 
@@ -357,7 +288,7 @@ mod tests {
                        "dns64": {"never-embed": ["192.0.2.0/24"], "rule": [{"ipv4": ["10.0.0.0/8"], "prefixes": []}]}},
             "files": {"p.rpz": "$ORIGIN policy.test.\n@ IN NS localhost.\n"},
             "query": {"name": "a.", "type": "AAAA"}, "expect": {}}"#.replace('\n', " ");
-        let demands = ConfigDemands::of(&Case::read(&line).unwrap()).unwrap();
+        let demands = of(&Case::read(&line).unwrap()).unwrap();
         let zone = PolicyZone { name: "policy.test".to_owned(), file: "p.rpz".to_owned() };
         assert_eq!(demands.policies, [zone]);
         assert_eq!(demands.allow.as_deref(), Some(&["::1/128".to_owned()][..]));
@@ -375,7 +306,7 @@ mod tests {
                     "upstream": [{{"name": "a.", "type": "AAAA", "ede": {ede}}}], "expect": {{"flags": {flags}}}}}"#
             )
         };
-        let trust = |flags, ede| ConfigDemands::of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
+        let trust = |flags, ede| of(&Case::read(&line(flags, ede)).unwrap()).unwrap().trust;
         assert!(trust(r#"["QR", "AD"]"#, "[]"));
         assert!(trust(r#"["QR"]"#, "[6]"));
         assert!(!trust(r#"["QR"]"#, "[22]"));

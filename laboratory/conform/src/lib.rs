@@ -11,8 +11,8 @@
 //! [`requirement`], [`known_failures`] lists cases that Sixfold fails, [`namespace`] provides client addresses that the machine does not have, and [`suite`] has the cases
 //! themselves. [`differential`] compares servers with each other instead of with expectations.
 //!
-//! This crate shares no code with the server under test: the `domain` library reads and writes the messages. It does
-//! not know the configuration of other servers; `bench` does.
+//! This crate shares no code with the server under test: the `domain` library reads and writes the messages. The configuration of other
+//! servers is known to `servers`.
 
 #![forbid(unsafe_code)]
 
@@ -47,11 +47,10 @@ pub mod upstream;
 
 pub use case::{Case, Level};
 pub use citation::Citation;
-pub use config_demands::ConfigDemands;
 pub use known_failures::KnownFailures;
 pub use report::{Outcome, Played};
 pub use requirement::Requirements;
 pub use run::Runner;
 pub use score::Score;
-pub use server_process::{Launch, Program};
+pub use server_process::Program;
 pub use target::{ForeignServer, RunningServer, Target};

@@ -9,9 +9,11 @@ use crate::json::Object;
 use crate::limits;
 use crate::query::Query;
 use crate::report::Outcome;
-use crate::server_process::{Failure, Program, ServerProcess, TemporaryFolder};
+use crate::server_process::{self, Failure, Program, ServerProcess};
 use crate::target::{RunningServer, Target};
 use crate::upstream::Upstream;
+use servers::WorkingFolder;
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
@@ -98,8 +100,8 @@ fn play_check(
 
 fn play_questions(case: &Case, steps: &[Step], context: &RunContext) -> Result<Outcome, String> {
     let upstream = Upstream::start().map_err(|error| format!("the runner's upstream: {error}"))?;
-    let (environment, mut server) = match start(case, context, upstream.address())? {
-        Started::Ready(environment, server) => (environment, server),
+    let (environment, server) = match start(case, context, upstream.address())? {
+        Started::Ready(environment, server) => (environment, RefCell::new(server)),
         Started::NotApplicable(reason) => return Ok(Outcome::Skipped { reason }),
     };
     let session = Session {
@@ -107,11 +109,11 @@ fn play_questions(case: &Case, steps: &[Step], context: &RunContext) -> Result<O
         ask: &|query, timeout| client::ask(environment.port, query, timeout),
         reload: &|config| {
             environment.write_config(config)?;
-            server.send_sighup()
+            server.borrow_mut().send_sighup()
         },
     };
     let mut differences = session.play(case, steps)?;
-    if let Err(Failure(words)) = server.check_running() {
+    if let Err(Failure(words)) = server.borrow_mut().check_running() {
         differences.answer.push(words);
     }
     differences.answer.extend(upstream.faults());
@@ -214,12 +216,7 @@ fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Resu
                 program.start(&environment.config, environment.port)
             }
             Target::Foreign(foreign) => match foreign.launch(case, &environment.parameters()) {
-                Ok(launch) => {
-                    for (name, text) in &launch.files {
-                        write(&environment.folder.path().join(name), text)?;
-                    }
-                    launch.start(environment.folder.path(), environment.port)
-                }
+                Ok(launch) => server_process::launch(&launch, environment.folder.path(), environment.port),
                 Err(reason) => return Ok(Started::NotApplicable(reason)),
             },
             Target::Running(_) => return Err("it runs already".to_owned()),
@@ -238,7 +235,7 @@ fn start<'a>(case: &Case, context: &'a RunContext, upstream: SocketAddr) -> Resu
 
 /// Folder and ports of a case.
 struct CaseEnvironment<'a> {
-    folder: TemporaryFolder,
+    folder: WorkingFolder,
     config: PathBuf,
     upstream: SocketAddr,
     port: u16,
@@ -253,7 +250,7 @@ impl<'a> CaseEnvironment<'a> {
         upstream: SocketAddr,
     ) -> Result<CaseEnvironment<'a>, String> {
         let io = |error: std::io::Error| format!("the runner's folder: {error}");
-        let folder = TemporaryFolder::create(&case.id).map_err(io)?;
+        let folder = WorkingFolder::for_everybody(&case.id).map_err(io)?;
         let config = folder.path().join("sixfold.toml");
         let (port, metrics_port) = (free_port(context)?, free_port(context)?);
         let environment =

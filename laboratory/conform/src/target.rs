@@ -4,12 +4,13 @@
 use crate::case::{Case, Level};
 use crate::citation::Citation;
 use crate::client;
-use crate::config_demands::ConfigDemands;
+use crate::config_demands;
 use crate::configuration::{self, RunParameters};
 use crate::limits;
 use crate::query::Query;
-use crate::server_process::{Launch, Program, wait_for_exit};
+use crate::server_process::{Program, wait_for_exit};
 use crate::upstream::Upstream;
+use servers::LaunchPlan;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -75,7 +76,7 @@ pub trait ForeignServer: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The reason why the case does not apply to this server.
-    fn launch(&self, case: &Case, places: &RunParameters) -> Result<Launch, String>;
+    fn launch(&self, case: &Case, places: &RunParameters) -> Result<LaunchPlan, String>;
 }
 
 /// Running server with a known prefix, which forwards to our upstream.
@@ -118,7 +119,7 @@ impl RunningServer {
 
     /// Reason why a case does not apply to this server; `None` if it applies.
     pub fn not_applicable_reason(&self, case: &Case) -> Option<String> {
-        let demands = match ConfigDemands::of(case) {
+        let demands = match config_demands::of(case) {
             Ok(demands) => demands,
             Err(reason) => return Some(reason),
         };
@@ -129,7 +130,7 @@ impl RunningServer {
         if demands.prefixes != [self.prefix] {
             return Some(format!("it needs another prefix than {prefix}/{length}"));
         }
-        if demands.need_only_prefixes() {
+        if config_demands::need_only_prefixes(&demands) {
             None
         } else {
             Some("it needs more configuration than a prefix".to_owned())

@@ -4,9 +4,9 @@
 //! changed, and nothing needs root.
 
 use crate::clock;
-use crate::device::program::command_output;
 use crate::usage;
 use measure::run::Environment;
+use servers::program::command_output;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::IpAddr;

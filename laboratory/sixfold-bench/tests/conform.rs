@@ -4,8 +4,8 @@
 
 use crate::fixtures::bench;
 use serde_json::Value;
+use servers::program::find_in_path;
 use sixfold_bench::conformance::{Comparison, Results, commit_of};
-use sixfold_bench::device::program::find_in_path;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;

@@ -288,7 +288,7 @@ fn devices_placeholders_and_the_outcome_of_a_load_are_documented_as_they_are() {
         tags.map(str::to_owned).collect()
     };
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
-    assert_eq!(tags(".SH DEVICES"), set(&device::NAMES));
+    assert_eq!(tags(".SH DEVICES"), set(&servers::NAMES));
     let placeholders = device::PLACEHOLDERS.map(|name| format!("{{{name}}}"));
     assert_eq!(tags(".SH PLACEHOLDERS"), placeholders.into());
     let outcome = serde_json::to_value(Outcome::default()).unwrap();
@@ -410,7 +410,7 @@ fn the_grid_of_several_servers_has_31_cells_for_each_and_its_time_is_told_before
     let text = document("docs/examples/quick-grid.toml");
     let (_, command) = text.split_once("--out /tmp/grids").expect("the command for several servers");
     let named: Vec<&str> = words(command.split_once("profile").expect("the plan follows").0);
-    let devices: Vec<&str> = named.into_iter().filter(|word| device::NAMES.contains(word)).collect();
+    let devices: Vec<&str> = named.into_iter().filter(|word| servers::NAMES.contains(word)).collect();
     assert_eq!(devices, ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns"]);
     let given = devices.iter().flat_map(|name| ["--device", *name]);
     let arguments: Vec<&str> =

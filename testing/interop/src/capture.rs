@@ -2,7 +2,7 @@
 
 use crate::lab::Lab;
 use crate::namespace::Namespace;
-use crate::process::{Process, run, wait_until};
+use crate::process::{Process, Signal, run, wait_until};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ impl Capture {
             bytes.windows(label.len()).any(|window| window == label.as_bytes())
         });
         assert!(marked, "the last question is not in the capture: {}", self.process.log());
-        let status = self.process.stop("INT");
+        let status = self.process.stop(Signal::INT);
         assert!(status.success(), "dumpcap: {status}: {}", self.process.log());
         Finished { file: self.file }
     }

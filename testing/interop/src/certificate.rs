@@ -10,7 +10,7 @@ pub const SERVER_NAME: &str = "dns.example";
 const MAKE: &str = "cd \"$0\" && key='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30' &&
     openssl req -x509 $key -subj '/CN=an authority' -keyout ca.key -out ca.pem &&
     openssl req -x509 $key -subj /CN=server -CA ca.pem -CAkey ca.key -addext \"subjectAltName=DNS:$1\" \
-      -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out cert.pem && chmod 644 *.pem";
+      -addext basicConstraints=critical,CA:FALSE -keyout key.pem -out certificate.pem && chmod 644 *.pem";
 
 /// Shell script that prints the pin of the key in the certificate `$0` (RFC 7858 section 4.2).
 const PIN: &str = "openssl x509 -in \"$0\" -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | \
@@ -36,12 +36,12 @@ impl Certificate {
 
     /// Path of the certificate of the server.
     pub fn certificate(&self) -> String {
-        self.file("cert.pem")
+        self.file(servers::CERTIFICATE_FILE)
     }
 
     /// Path of the key of the server.
     pub fn key(&self) -> String {
-        self.file("key.pem")
+        self.file(servers::KEY_FILE)
     }
 
     /// Pin of the server's key in base64.

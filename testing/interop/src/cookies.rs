@@ -1,10 +1,11 @@
 //! Servers that make and demand DNS cookies (RFC 7873, RFC 9018) with a secret that the test chooses, and `dig`,
 //! which reports the state of a cookie.
 
-use crate::authority::{Program, Sockets, has_zone};
+use crate::authority::{configure_zones, has_zone};
 use crate::namespace::Namespace;
-use crate::process::Process;
+use crate::process::{Process, words};
 use crate::zones::Zone;
+use servers::authority::Program;
 use std::path::Path;
 
 /// Running server that makes and demands cookies; it ends when it is dropped.
@@ -21,12 +22,8 @@ impl CookieServer {
         secrets: &[&str],
         zones: &[Zone],
     ) -> CookieServer {
-        let text = program.configuration(place, &Sockets { addresses, port, secrets }, zones);
-        let file = place.join("cookies.conf");
-        std::fs::write(&file, text)
-            .unwrap_or_else(|error| panic!("cannot write {}: {error}", file.display()));
-        let mut process =
-            namespace.start(&program.command(&file.to_string_lossy()), &place.join("server.log"));
+        let argv = configure_zones(program, place, (addresses, port), secrets, zones);
+        let mut process = namespace.start(&words(&argv), &place.join("server.log"));
         for address in addresses {
             let what = format!("{} answers at {address}", program.file());
             process.expect(&what, |_| has_zone(namespace, address, port, zones[0].name));

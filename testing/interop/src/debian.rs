@@ -5,7 +5,7 @@
 
 use crate::kdig::Kdig;
 use crate::namespace::Namespace;
-use crate::process::{CommandOutput, Process, run, run_for};
+use crate::process::{CommandOutput, Process, run, run_for, words};
 use crate::requirement::{Unable, missing};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -40,6 +40,9 @@ pub struct Debian13 {
 }
 
 impl Debian13 {
+    /// Folder of a server, as it sees it itself.
+    pub const FOLDER: &str = "/mnt";
+
     /// The programs, unpacked once in the build directory. `None` if this machine cannot have them, after printing the reason.
     pub fn get() -> Option<&'static Debian13> {
         static DEBIAN: OnceLock<Result<Debian13, Unable>> = OnceLock::new();
@@ -124,10 +127,6 @@ impl Debian13 {
         let enter = ["sh".into(), "-c".into(), ENTER.into(), root, folder];
         enter.into_iter().chain(argv.iter().map(|&word| word.to_owned())).collect()
     }
-}
-
-fn words(argv: &[String]) -> Vec<&str> {
-    argv.iter().map(String::as_str).collect()
 }
 
 /// Mirror of Debian that apt uses here. `None` if apt names none: mmdebstrap then takes the usual one.

@@ -1,9 +1,10 @@
 //! Programs: short ones that run to their end within a time limit, and servers that run until they are dropped.
 
 use crate::requirement::search_path;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use servers::Output;
+pub use servers::process::Signal;
+use std::path::Path;
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit of a short program, in seconds: far longer than any takes on a busy machine.
@@ -40,14 +41,12 @@ pub fn wait_until(mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// A command with a minimal environment.
-fn command(program: &str) -> Command {
-    let mut command = Command::new(program);
-    command.env("PATH", search_path()).env("LC_ALL", "C").stdin(Stdio::null());
+/// Gives a command a minimal environment.
+fn minimize(command: &mut Command) {
+    command.env("PATH", search_path()).env("LC_ALL", "C");
     for variable in ["http_proxy", "https_proxy", "all_proxy", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"] {
         command.env_remove(variable);
     }
-    command
 }
 
 /// Runs a program to its end; kills it at the time limit.
@@ -66,7 +65,9 @@ pub(crate) fn run_for(argv: &[&str], secs: u64) -> CommandOutput {
 }
 
 fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> CommandOutput {
-    let output = command("timeout")
+    let mut command = Command::new("timeout");
+    minimize(&mut command);
+    let output = command
         .args(["--kill-after=5", secs])
         .args(argv)
         .stdin(stdin)
@@ -79,40 +80,35 @@ fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> CommandOutput {
     }
 }
 
-/// Running server, killed with its children when it is dropped.
-pub struct Process {
-    child: Child,
-    log: PathBuf,
+/// Words of a command line.
+pub fn words(argv: &[String]) -> Vec<&str> {
+    argv.iter().map(String::as_str).collect()
 }
+
+/// Running server, killed with its children when it is dropped. It is a process of `servers` for tests: with a minimal environment, and
+/// with panics that show the log.
+pub struct Process(servers::Process);
 
 impl Process {
     /// Starts a server; standard output and standard error go to the file `log`. The server dies with the thread that
     /// calls this function, if that thread is killed.
     pub fn start(argv: &[&str], log: &Path) -> Process {
-        use std::os::unix::process::CommandExt;
-        let file =
-            File::create(log).unwrap_or_else(|error| panic!("cannot create {}: {error}", log.display()));
-        let again = file.try_clone().expect("a file can be cloned");
-        let child = command("setpriv")
-            .args(["--pdeathsig", "KILL"])
-            .args(argv)
-            .stdout(file)
-            .stderr(again)
-            .process_group(0)
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
-        Process { child, log: log.to_owned() }
+        let mut command = servers::process::guarded(argv);
+        minimize(&mut command);
+        let started = servers::Process::start(command, Output::File(log));
+        Process(
+            started.unwrap_or_else(|error| panic!("cannot start {argv:?} with {}: {error}", log.display())),
+        )
     }
 
     /// Process ID. The programs before it replace themselves by the next one.
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.0.id()
     }
 
     /// Log so far.
     pub fn log(&self) -> String {
-        let bytes = std::fs::read(&self.log).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        self.0.log()
     }
 
     /// Waits until `holds` is true of the log. If the process ends before, or at the time limit, it panics and shows
@@ -126,58 +122,35 @@ impl Process {
     /// # Errors
     ///
     /// The process has ended, or `holds` is not true in time. The error has the log.
-    pub fn wait_for(&mut self, mut holds: impl FnMut(&str) -> bool) -> Result<(), String> {
-        let mut ended = None;
-        let held = wait_until(|| {
-            ended = self.child.try_wait().expect("our own child");
-            holds(&self.log()) || ended.is_some()
-        });
-        if held && ended.is_none() { Ok(()) } else { Err(format!("ended: {ended:?}, log:\n{}", self.log())) }
+    pub fn wait_for(&mut self, holds: impl FnMut(&str) -> bool) -> Result<(), String> {
+        let waited = self.0.wait_for(PATIENCE, holds);
+        waited.map_err(|why| format!("{why}, log:\n{}", self.log()))
     }
 
     /// Sends a signal to the process alone.
-    pub fn signal(&mut self, name: &str) {
-        if self.is_running() {
-            let id = self.id().to_string();
-            run(&["sh", "-c", "kill -s \"$1\" \"$2\"", "sh", name, &id]);
-        }
+    pub fn signal(&mut self, signal: Signal) {
+        self.0.signal(signal).expect("our own child");
     }
 
     /// Sends a signal and waits for the end of the process.
-    pub fn stop(&mut self, name: &str) -> ExitStatus {
-        self.signal(name);
+    pub fn stop(&mut self, signal: Signal) -> ExitStatus {
+        self.signal(signal);
         self.finish()
     }
 
     /// Waits for the end of a process that ends by itself.
     pub fn finish(&mut self) -> ExitStatus {
-        let mut status = None;
-        wait_until(|| {
-            status = self.child.try_wait().expect("our own child");
-            status.is_some()
-        });
+        let status = self.0.wait_for_end(PATIENCE);
         status.unwrap_or_else(|| panic!("it did not end, log:\n{}", self.log()))
     }
 
     /// Kills the process and its children, and waits for its end.
     pub fn kill(&mut self) {
-        if self.is_running() {
-            let group = self.id().to_string();
-            run(&["sh", "-c", "kill -s KILL -- \"-$1\"", "sh", &group]);
-            // In case there is no shell.
-            let _ = self.child.kill();
-            let _ = self.child.wait();
-        }
+        self.0.kill();
     }
 
     /// Until the process has ended and been waited for, no other process can have its ID.
     pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
+        self.0.is_running()
     }
 }

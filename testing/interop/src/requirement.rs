@@ -1,5 +1,6 @@
 //! Requirements on the machine: the reasons to skip a test.
 
+use servers::program::is_confined_by_apparmor;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -17,11 +18,6 @@ pub(crate) fn search_path() -> String {
 
 fn find(program: &str) -> Option<PathBuf> {
     search_path().split(':').map(|directory| Path::new(directory).join(program)).find(|path| path.is_file())
-}
-
-fn is_confined(program: &str) -> bool {
-    let profiles = std::fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
-    profiles.lines().any(|line| line.ends_with("(enforce)") && line.split(' ').next() == Some(program))
 }
 
 /// A reason to skip a test.
@@ -69,7 +65,7 @@ pub(crate) fn missing(programs: &[&str]) -> Option<Unable> {
     if !missing.is_empty() {
         return Some(Unable::NotInstalled(missing.join(" ")));
     }
-    let confined = programs.iter().find(|name| CONFINED.contains(name) && is_confined(name));
+    let confined = programs.iter().find(|name| CONFINED.contains(name) && is_confined_by_apparmor(name));
     confined.map(|name| Unable::Other(format!("AppArmor confines {name}")))
 }
 
@@ -78,6 +74,6 @@ pub fn missing_program(program: &str) -> Option<Unable> {
     if find(program).is_none() {
         return Some(Unable::NotInstalled(program.to_owned()));
     }
-    let is_confined = CONFINED.contains(&program) && is_confined(program);
+    let is_confined = CONFINED.contains(&program) && is_confined_by_apparmor(program);
     is_confined.then(|| Unable::Other(format!("AppArmor confines {program}")))
 }

@@ -1,7 +1,7 @@
 //! Server under test.
 
 use crate::lab::{Lab, address};
-use crate::process::{CommandOutput, Process, run, wait_until};
+use crate::process::{CommandOutput, Process, Signal, run, wait_until};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
@@ -154,7 +154,7 @@ impl<'a> Sixfold<'a> {
     pub fn reload(&mut self, configuration: &Configuration) {
         self.lab.scratch.write("sixfold.toml", &configuration.to_toml(self.lab));
         let before = self.log().matches(RELOADED).count();
-        self.process.signal("HUP");
+        self.process.signal(Signal::HUP);
         self.process.expect("Sixfold has reloaded", |log| log.matches(RELOADED).count() > before);
     }
 
@@ -170,7 +170,7 @@ impl<'a> Sixfold<'a> {
 
     /// Stops Sixfold as an operator would.
     pub fn stop(mut self) -> ExitStatus {
-        self.process.stop("TERM")
+        self.process.stop(Signal::TERM)
     }
 
     /// True if `/readyz` reports success.
@@ -228,7 +228,7 @@ impl Drop for Sixfold<'_> {
     /// Stops Sixfold, and checks that it ends well, if the test has not ended it another way.
     fn drop(&mut self) {
         if !std::thread::panicking() && self.process.is_running() {
-            let status = self.process.stop("TERM");
+            let status = self.process.stop(Signal::TERM);
             assert!(status.success(), "{status}: {}", self.process.log());
         }
     }

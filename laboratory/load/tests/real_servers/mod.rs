@@ -2,53 +2,47 @@
 
 use crate::device::stream::{self, StreamDevice};
 use crate::device::{self, Device, Query, Reply, assert_verdict, order};
-use kit::{Folder, Killed, free_port};
+use kit::{Folder, free_port};
 use measure::order::{Load, Transport};
 use measure::outcome::{Outcome, Verdict};
+use servers::process::{guarded, write_files};
+use servers::{
+    CERTIFICATE_FILE, Demands, Encrypted, KEY_FILE, Output, Place, Process, Ready, Recipe, Task, program,
+};
 use sixfold_load::{HttpOptions, LoadOptions, QueryList, TlsOptions};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// A running server with its folder.
 struct Server {
-    process: Killed,
+    _process: Process,
     folder: Folder,
 }
 
-/// A folder with a certificate for dns.test.
-fn folder() -> Folder {
-    let folder = Folder::new();
-    let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
-    folder.write("cert.pem", made.cert.pem());
-    folder.write("key.pem", made.signing_key.serialize_pem());
-    folder
-}
-
-/// Starts a server and waits until it listens at the ports; `None` if the program is not installed.
-fn start(program: &str, arguments: &[&str], folder: Folder, ports: &[u16]) -> Option<Server> {
-    let process = Command::new(program)
-        .args(arguments)
-        .current_dir(&folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(process) = process else {
-        kit::missing(program, &format!("apt-get install {program}"));
+/// Starts a server with a certificate for dns.test, and waits until it listens at the ports; `None` if the program is not installed.
+fn start(recipe: &Recipe, task: &Task, ports: &[u16]) -> Option<Server> {
+    let Some(program) = program::find_in_path(recipe.program) else {
+        kit::missing(recipe.program, recipe.remedy);
         return None;
     };
-    let mut server = Server { process: Killed(process), folder };
-    let end = Instant::now() + Duration::from_secs(30);
+    let folder = Folder::new();
+    let made = rcgen::generate_simple_self_signed(vec!["dns.test".to_owned()]).unwrap();
+    folder.write(CERTIFICATE_FILE, made.cert.pem());
+    folder.write(KEY_FILE, made.signing_key.serialize_pem());
+    let plan =
+        recipe.plan(task, &Place { program: &program.to_string_lossy(), version: "", folder: &folder });
+    write_files(&plan.files, &folder).unwrap();
+    let output = Output::File(&folder.join("log"));
+    let mut command = guarded(&plan.command);
+    command.current_dir(&folder);
+    let mut process = Process::start(command, output).unwrap();
     for port in ports {
-        while TcpStream::connect(("127.0.0.1", *port)).is_err() {
-            assert!(server.process.0.try_wait().unwrap().is_none() && Instant::now() < end, "{program}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let at = SocketAddr::from((Ipv4Addr::LOCALHOST, *port));
+        let ready = process.wait_for(kit::TIMEOUT, |log| Ready::Connection.is_given(log, at));
+        ready.unwrap_or_else(|why| panic!("{}: {why}: {}", recipe.name, process.log()));
     }
-    Some(server)
+    Some(Server { _process: process, folder })
 }
 
 /// Runs a load of 50 queries.
@@ -57,7 +51,7 @@ fn run(port: u16, transport: Transport, is_cold: bool, options: LoadOptions, fol
     let mut order = Load { transport, ..order(server, 200.0, 250) };
     order.timeout_ms = 10_000;
     order.lanes.connection_per_query = is_cold;
-    let ca = Some(folder.join("cert.pem"));
+    let ca = Some(folder.join(CERTIFICATE_FILE));
     let tls = TlsOptions { ca, name: Some("dns.test".into()), resume: is_cold, ..TlsOptions::default() };
     let options = LoadOptions { tls, ..options };
     device::run(&order, &options).unwrap().0
@@ -73,16 +67,15 @@ fn dnsdist_answers_over_tls_and_over_https() {
         message[11] = 0;
         Reply::now(Query { message: &message, ..*query }.right())
     });
-    let (folder, tls, https) = (folder(), free_port(), free_port());
-    let settings = format!(
-        "setSecurityPollSuffix('')\nnewServer({{address='{}'}}):setUp()\n\
-         addTLSLocal('127.0.0.1:{tls}', 'cert.pem', 'key.pem')\n\
-         addDOHLocal('127.0.0.1:{https}', 'cert.pem', 'key.pem', '/dns-query')\n",
-        backend.address
-    );
-    folder.write("dnsdist.conf", settings);
-    let arguments = ["-C", "dnsdist.conf", "--supervised", "--disable-syslog", "-l", "127.0.0.1:0"];
-    let Some(server) = start("dnsdist", &arguments, folder, &[tls, https]) else { return };
+    let (tls, https) = (free_port(), free_port());
+    let over_https =
+        format!("addDOHLocal('127.0.0.1:{https}', '{CERTIFICATE_FILE}', '{KEY_FILE}', '/dns-query')");
+    let task = Task {
+        encrypted: Some(Encrypted::Tls),
+        options: vec![over_https],
+        ..Task::new(SocketAddr::from((Ipv4Addr::LOCALHOST, tls)), backend.address)
+    };
+    let Some(server) = start(&servers::DNSDIST, &task, &[tls, https]) else { return };
     let get = HttpOptions { get: true, ..HttpOptions::default() };
     for (port, transport, is_cold, http) in [
         (tls, Transport::Tls, false, HttpOptions::default()),
@@ -106,16 +99,16 @@ fn dnsdist_answers_over_tls_and_over_https() {
 
 #[test]
 fn unbound_answers_over_tls() {
-    let (folder, port) = (folder(), free_port());
-    let settings = format!(
-        "server:\n interface: 127.0.0.1@{port}\n tls-port: {port}\n tls-service-key: key.pem\n tls-service-pem: cert.pem\n \
-         directory: \"{0}\"\n chroot: \"\"\n username: \"\"\n pidfile: \"\"\n use-syslog: no\n num-threads: 1\n \
-         local-zone: test. static\n local-data: \"a.test. AAAA 2001:db8::1\"\nremote-control:\n control-enable: no\n",
-        folder.display()
-    );
-    folder.write("unbound.conf", settings);
-    let arguments = ["-d", "-p", "-c", "unbound.conf"];
-    let Some(server) = start("unbound", &arguments, folder, &[port]) else { return };
+    let port = free_port();
+    let task = Task {
+        listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port))],
+        encrypted: Some(Encrypted::Tls),
+        workers: 1,
+        demands: Demands { records: vec!["a.test. AAAA 2001:db8::1".to_owned()], ..Demands::default() },
+        options: vec!["local-zone: test. static".to_owned()],
+        ..Task::default()
+    };
+    let Some(server) = start(&servers::UNBOUND, &task, &[port]) else { return };
     let list = QueryList::read(&b"a.test AAAA\nb.test AAAA\n"[..], "names".as_ref()).unwrap();
     let list = Arc::new(list);
     for is_cold in [false, true] {

@@ -2,19 +2,18 @@
 
 use super::limits;
 use super::protocol::{Attached, Start, Started, Target};
-use crate::device::program::is_confined_by_apparmor;
 use crate::device::{self, DeviceError, Settings};
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{DeviceLog, Process, ProcessError, WorkingFolder, tree};
+use crate::process::{DeviceLog, Process, ProcessError, tree};
 use crate::usage::Usage;
+use servers::WorkingFolder;
+use servers::process::free_address;
+use servers::program::is_confined_by_apparmor;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
-
-/// Attempts to find a port that is free for both UDP and TCP.
-const PORT_ATTEMPTS: usize = 16;
 
 /// All devices of an agent. Dropping it ends those that the agent started.
 #[derive(Debug, Default)]
@@ -43,24 +42,18 @@ impl Devices {
         self.check_limit()?;
         let mut settings = order.settings;
         settings.listen = choose_port(settings.listen)?;
-        let folder = WorkingFolder::new()?;
-        let plan = device::plan(&order.recipe, &settings, folder.path())?;
-        let mut environment = plan.environment;
-        environment.extend(order.environment);
-        let request = LaunchRequest {
-            folder: folder.path().to_owned(),
-            files: plan.files.clone(),
-            command: plan.command.clone(),
-            environment,
-            cores: order.cores,
-        };
+        let folder = WorkingFolder::new().map_err(ProcessError::Folder)?;
+        let mut plan = device::plan(&order.recipe, &settings, folder.path())?;
+        plan.environment.extend(order.environment);
+        let request =
+            LaunchRequest { folder: folder.path().to_owned(), plan: plan.clone(), cores: order.cores };
         let process = Process::start(request, folder)?;
         let pid = process.pid();
         let program = plan.command.first().cloned().unwrap_or_default();
         let Settings { listen, .. } = settings;
         let device = self.register(Device::Started(Box::new(process), program));
         let mut files = plan.files;
-        files.remove(device::KEY_FILE);
+        files.remove(servers::KEY_FILE);
         Ok(Started { device, pid, listen, version: plan.version, command: plan.command, files })
     }
 
@@ -159,23 +152,9 @@ impl Devices {
 
 /// Chooses a port that is free now for both UDP and TCP. An address that has a port stays as it is.
 fn choose_port(address: SocketAddr) -> Result<SocketAddr, DevicesError> {
-    if address.port() != 0 {
-        return Ok(address);
-    }
-    let mut attempts = 0;
-    loop {
-        let try_port = || {
-            let chosen = UdpSocket::bind(address)?.local_addr()?;
-            TcpListener::bind(chosen).map(|_| chosen)
-        };
-        attempts += 1;
-        match try_port() {
-            Ok(chosen) => return Ok(chosen),
-            Err(error) if attempts >= PORT_ATTEMPTS || error.kind() != io::ErrorKind::AddrInUse => {
-                return Err(DevicesError::Address(address.ip(), error));
-            }
-            Err(_) => {}
-        }
+    match address.port() {
+        0 => free_address(address.ip()).map_err(|error| DevicesError::Address(address.ip(), error)),
+        _ => Ok(address),
     }
 }
 

@@ -5,7 +5,7 @@ use super::report::print;
 use super::result_file::{check_writable, write_result};
 use crate::conformance::{self, Circumstances, Comparison, Scorecard};
 use crate::file_error::file_error;
-use crate::{clock, device, environment, signals};
+use crate::{clock, environment, signals};
 use clap::{ArgGroup, Args};
 use conform::namespace::{self, Entry};
 use conform::{
@@ -52,7 +52,7 @@ Example: test the DNS64 of Unbound from the distribution's package:
 #[command(after_help = HELP, group = ArgGroup::new("tested").required(true).args(["device", "start", "server", "servers", "list"]))]
 pub struct ConformArguments {
     /// Server to test, configured and started for each case
-    #[arg(long, value_name = "NAME", value_parser = device::NAMES)]
+    #[arg(long, value_name = "NAME", value_parser = servers::NAMES)]
     device: Option<String>,
     /// Path of the program of --device [default: searched for]
     #[arg(long, value_name = "FILE", requires = "device")]

@@ -1,7 +1,6 @@
 //! Values of `run --device`: the name of a template, or a TOML file with a table `[device]`.
 
 use crate::bundle::safe_file_name;
-use crate::device;
 use crate::file_error::file_error;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use measure::plan::{DeviceDraft, Draft};
@@ -28,12 +27,12 @@ impl TypedValueParser for DeviceParser {
     ) -> Result<String, clap::Error> {
         match value.to_str() {
             Some(text) if text.ends_with(FILE_END) => Ok(text.to_owned()),
-            _ => PossibleValuesParser::new(device::NAMES).parse_ref(command, argument, value),
+            _ => PossibleValuesParser::new(servers::NAMES).parse_ref(command, argument, value),
         }
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(device::NAMES.into_iter().map(PossibleValue::new)))
+        Some(Box::new(servers::NAMES.into_iter().map(PossibleValue::new)))
     }
 }
 

@@ -4,7 +4,6 @@ use super::device_choice::{self, DeviceParser};
 use super::report::print;
 use super::run_summary::summary;
 use super::turns::{conclude, show_estimates};
-use crate::device;
 use crate::file_error::file_error;
 use crate::run::{self, Ended, turns};
 use crate::signals;
@@ -302,11 +301,11 @@ impl RunArguments {
             line.device.files = Some(files);
         }
         let plan = line.over(file).finish().map_err(|error| error.to_string())?;
-        if !plan.device.template.is_empty() && !device::NAMES.contains(&plan.device.template.as_str()) {
+        if !plan.device.template.is_empty() && !servers::NAMES.contains(&plan.device.template.as_str()) {
             return Err(format!(
                 "no device template is called \"{}\"; the templates are {}; start any other server with --command",
                 plan.device.template,
-                device::NAMES.join(", ")
+                servers::NAMES.join(", ")
             ));
         }
         Ok(plan)

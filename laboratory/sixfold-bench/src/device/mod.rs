@@ -4,30 +4,19 @@
 //! ([`RECEIVE_BUFFER`]); each server's default cache; in the foreground, without control sockets, as the user who starts them. With
 //! [`Settings::as_shipped`] buffers and limits are each server's own.
 //!
-//! A template (`Template`) is a pure function of text: settings in, files and a command line out. [`program`] finds
-//! programs and asks for their version; the agent starts them. First file to read: `settings.rs`, then one template,
-//! such as `unbound.rs`.
+//! A template is the recipe of a server (crate `servers`): it makes files and a command line of the task that `settings.rs` describes. The
+//! agent starts them.
 
-mod bind;
-mod config_lines;
-mod coredns;
-mod dnsproxy;
-mod knot_resolver;
 pub mod placeholder;
-mod powerdns;
-pub mod program;
 mod recipe;
 mod settings;
-mod sixfold;
-mod unbound;
 
 pub use placeholder::{PLACEHOLDERS, PlaceholderError};
-pub use program::ProgramError;
 pub use recipe::Recipe;
-pub use settings::{Settings, TrustAnchor};
+pub use settings::Settings;
 
 use measure::order::Transport;
-use std::collections::BTreeMap;
+use servers::{CERTIFICATE_FILE, KEY_FILE, LaunchPlan, NAMES, Place, ProgramError, Task, program};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -38,78 +27,10 @@ use std::process::Command;
 /// from outside ([`crate::sockets`]).
 pub const RECEIVE_BUFFER: i32 = datapath::limits::RECEIVE_BUFFER;
 
-/// Names of the templates.
-pub const NAMES: [&str; 7] =
-    ["sixfold", "unbound", "bind", "powerdns", "knot-resolver", "coredns", "dnsproxy"];
-
-/// PEM file of the certificate, in the working folder of a device that is asked over an encrypted transport.
-pub(crate) const CERTIFICATE_FILE: &str = "certificate.pem";
-
-/// PEM file of its private key. It belongs to no record.
-pub(crate) const KEY_FILE: &str = "key.pem";
-
-/// Transports of every server.
-const PLAIN: &[Transport] = &[Transport::Udp, Transport::Tcp, Transport::TcpReuse, Transport::Tfo];
-
-/// Template of a device: how to find and configure a server.
-#[derive(Debug)]
-pub(crate) struct Template {
-    /// Its name, one of [`NAMES`].
-    pub(crate) name: &'static str,
-    /// File name of its program.
-    pub(crate) program: &'static str,
-    /// How to install it.
-    pub(crate) remedy: &'static str,
-    /// Arguments that make it print its version and end.
-    pub(crate) version: &'static [&'static str],
-    /// Text with which its version begins.
-    pub(crate) version_prefix: &'static str,
-    /// Encrypted transports that it configures.
-    pub(crate) encrypted: &'static [Transport],
-    /// Makes files and command line.
-    pub(crate) plan: fn(&TemplateInput) -> LaunchPlan,
-}
-
-/// Input of a template.
-pub(crate) struct TemplateInput<'a> {
-    /// The settings, with placeholders filled.
-    pub(crate) settings: &'a Settings,
-    /// Path of the program.
-    pub(crate) program: &'a str,
-    /// Version that the program reports.
-    pub(crate) version: &'a str,
-    /// The working folder, which will exist.
-    pub(crate) folder: &'a Path,
-}
-
-/// Command line, files and environment that start a device.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LaunchPlan {
-    /// The command line.
-    pub command: Vec<String>,
-    /// Files for the working folder: name and text.
-    pub files: BTreeMap<String, String>,
-    /// Environment variables.
-    pub environment: BTreeMap<String, String>,
-    /// Version that the program reports; empty for a user's own command line.
-    pub version: String,
-}
-
-/// All templates.
-const TEMPLATES: [&Template; NAMES.len()] = [
-    &sixfold::TEMPLATE,
-    &unbound::TEMPLATE,
-    &bind::TEMPLATE,
-    &powerdns::TEMPLATE,
-    &knot_resolver::TEMPLATE,
-    &coredns::TEMPLATE,
-    &dnsproxy::TEMPLATE,
-];
-
 /// A template whose program has been found.
 #[derive(Clone, Debug)]
 pub struct InstalledTemplate {
-    template: &'static Template,
+    template: &'static servers::Recipe,
     program: String,
     version: String,
     /// Folder of another system, in which it runs.
@@ -164,24 +85,27 @@ impl InstalledTemplate {
         self.root.as_ref().map_or_else(std::env::temp_dir, |root| root.join("tmp"))
     }
 
-    /// Makes files and command line from settings whose placeholders are filled. `folder` is the device's own, in
-    /// [`InstalledTemplate::folders`].
-    pub fn plan(&self, settings: &Settings, folder: &Path) -> LaunchPlan {
+    /// Recipe of the server.
+    pub fn recipe(&self) -> &'static servers::Recipe {
+        self.template
+    }
+
+    /// Makes files and command line for a task. `folder` is the device's own, in [`InstalledTemplate::folders`].
+    pub fn plan(&self, task: &Task, folder: &Path) -> LaunchPlan {
         // A device in the root of another system sees its folder under another path.
         let inside = self.root.as_ref().and_then(|root| folder.strip_prefix(root).ok());
         let folder = &inside.map_or_else(|| folder.to_owned(), |inside| Path::new("/").join(inside));
-        let input = TemplateInput { settings, program: &self.program, version: &self.version, folder };
-        let mut plan = (self.template.plan)(&input);
+        let place = Place { program: &self.program, version: &self.version, folder };
+        let mut plan = self.template.plan(task, &place);
         if let Some(root) = &self.root {
             plan.command.splice(0..0, ["chroot".to_owned(), root.display().to_string()]);
         }
-        LaunchPlan { version: self.version.clone(), ..plan }
+        plan
     }
 }
 
-fn template(name: &str) -> Result<&'static Template, DeviceError> {
-    let found = TEMPLATES.into_iter().find(|template| template.name == name);
-    found.ok_or_else(|| DeviceError::Unknown(name.to_owned()))
+fn template(name: &str) -> Result<&'static servers::Recipe, DeviceError> {
+    servers::find(name).ok_or_else(|| DeviceError::Unknown(name.to_owned()))
 }
 
 /// Turns a recipe into files and a command line for this host.
@@ -207,11 +131,11 @@ fn plan_of_recipe(recipe: &Recipe, settings: &Settings, folder: &Path) -> Result
     match recipe {
         Recipe::Template { name, program } => {
             let found = InstalledTemplate::find(name, program.as_deref())?;
-            let transport = settings.transport;
-            if !PLAIN.contains(&transport) && !found.template.encrypted.contains(&transport) {
-                return Err(DeviceError::Transport(name.clone(), transport));
+            let task = settings.task();
+            if task.encrypted.is_some_and(|transport| !found.template.encrypted.contains(&transport)) {
+                return Err(DeviceError::Transport(name.clone(), settings.transport));
             }
-            Ok(found.plan(settings, folder))
+            Ok(found.plan(&task, folder))
         }
         Recipe::Custom { command, files } => {
             let fill = |text: &String| placeholder::fill(text, settings, folder);
@@ -296,10 +220,20 @@ impl From<PlaceholderError> for DeviceError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use servers::{RECIPES, TrustAnchor};
+
+    /// Files and command line of a template, one text, and its name.
+    fn said(template: &servers::Recipe, settings: &Settings, version: &str) -> String {
+        let place = Place { program: "/bin/program", version, folder: Path::new("/tmp/folder") };
+        let plan = template.plan(&settings.task(), &place);
+        let mut said = plan.command;
+        said.extend(plan.files.into_values().chain(plan.environment.into_values()));
+        format!("{}:\n{}", template.name, said.join("\n"))
+    }
 
     #[test]
     fn every_template_is_known_by_its_name() {
-        assert_eq!(TEMPLATES.map(|template| template.name), NAMES);
+        assert_eq!(RECIPES.map(|template| template.name), NAMES);
     }
 
     #[test]
@@ -311,18 +245,13 @@ mod tests {
         for listen in ["[::1]:5301", "127.0.0.1:5301"] {
             let settings = Settings { listen: listen.parse().unwrap(), ..settings.clone() };
             let settings = placeholder::fill_options(&settings, folder).unwrap();
-            for template in TEMPLATES {
-                let input =
-                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
-                let plan = (template.plan)(&input);
-                let mut said: Vec<&str> = plan.command.iter().map(String::as_str).collect();
-                said.extend(plan.files.values().chain(plan.environment.values()).map(String::as_str));
-                let said = said.join("\n");
+            for template in RECIPES {
+                let said = said(template, &settings, "");
                 for needed in ["2001:db8:64::", "5301", "5302", "3", "/bin/program", "a-further-option", "17"]
                 {
-                    assert!(said.contains(needed), "{}: no {needed} in\n{said}", template.name);
+                    assert!(said.contains(needed), "no {needed} in {said}");
                 }
-                assert!(said.contains(&settings.listen.ip().to_string()), "{}\n{said}", template.name);
+                assert!(said.contains(&settings.listen.ip().to_string()), "{said}");
             }
         }
     }
@@ -330,19 +259,17 @@ mod tests {
     #[test]
     fn an_encrypted_transport_has_a_certificate_and_a_listener_or_is_refused() {
         let folder = Path::new("/tmp/folder");
-        for template in TEMPLATES {
-            for &transport in template.encrypted {
-                let settings = Settings { transport, ..Settings::example() };
-                let input =
-                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
-                let text = (template.plan)(&input).files.into_values().next().unwrap();
-                for file in [CERTIFICATE_FILE, KEY_FILE] {
-                    assert!(text.contains(&format!("/tmp/folder/{file}")), "{}: {text}", template.name);
+        for transport in [Transport::Tls, Transport::Https, Transport::Quic] {
+            let settings = Settings { transport, ..Settings::example() };
+            let encrypted = settings.task().encrypted.unwrap();
+            for template in RECIPES.into_iter().filter(|template| template.encrypted.contains(&encrypted)) {
+                let said = said(template, &settings, "");
+                for needed in ["/tmp/folder/certificate.pem", "/tmp/folder/key.pem", "5301"] {
+                    assert!(said.contains(needed), "no {needed} in {said}");
                 }
-                assert!(text.contains("5301"), "{text}");
             }
         }
-        let recipe = Recipe::Custom { command: vec!["x".into()], files: BTreeMap::new() };
+        let recipe = Recipe::Custom { command: vec!["x".into()], files: [].into() };
         let settings = Settings { transport: Transport::Tls, ..Settings::example() };
         let files = plan(&recipe, &settings, folder).unwrap().files;
         assert!(files[CERTIFICATE_FILE].starts_with("-----BEGIN CERTIFICATE-----"));
@@ -356,55 +283,39 @@ mod tests {
 
     #[test]
     fn servers_with_a_setting_for_it_get_the_same_receive_buffer_and_as_shipped_ones_their_own_defaults() {
-        let said = |template: &Template, as_shipped| {
+        // Each template reads only its own product's version.
+        let said = |template, as_shipped| {
             let settings = Settings { as_shipped, ..Settings::example() };
-            // Each template reads only its own product's version.
-            let version = "BIND 9.18.49 PowerDNS Recursor 5.0.1";
-            let folder = Path::new("/tmp/folder");
-            let plan = (template.plan)(&TemplateInput {
-                settings: &settings,
-                program: "/bin/program",
-                version,
-                folder,
-            });
-            let files = plan.files.into_values().collect::<Vec<_>>().join("\n");
-            format!("{}\n{files}", plan.command.join("\n"))
+            said(template, &settings, "BIND 9.18.49 PowerDNS Recursor 5.0.1")
         };
         let raised = ["6291456", "65536", "8192", "4096", "10000", "reuseport=yes"];
-        for template in TEMPLATES {
+        for template in RECIPES {
             let has_setting = matches!(template.name, "unbound" | "bind" | "dnsproxy");
             let tuned = said(template, false);
             assert_eq!(tuned.contains("6291456"), has_setting, "{tuned}");
             let shipped = said(template, true);
             assert!(!raised.iter().any(|value| shipped.contains(value)), "{shipped}");
         }
-        let old = TemplateInput {
-            settings: &Settings::example(),
-            program: "",
-            version: "BIND 9.16.50",
-            folder: Path::new("/d"),
-        };
-        assert!(!(bind::TEMPLATE.plan)(&old).files["named.conf"].contains("udp-receive-buffer"));
+        let old = super::tests::said(servers::find("bind").unwrap(), &Settings::example(), "BIND 9.16.50");
+        assert!(!old.contains("udp-receive-buffer"), "{old}");
     }
 
     #[test]
     fn a_server_that_validates_has_the_trust_anchor_in_its_own_words_and_others_have_none() {
-        let anchor =
-            TrustAnchor { zone: "test.".into(), key_tag: 4711, algorithm: 13, digest: "AB".repeat(32) };
-        for template in TEMPLATES {
-            let said = |trust_anchor: Option<TrustAnchor>| {
-                let settings = Settings { trust_anchor, ..Settings::example() };
-                let folder = Path::new("/tmp/folder");
-                let input =
-                    TemplateInput { settings: &settings, program: "/bin/program", version: "", folder };
-                let files = (template.plan)(&input).files;
-                files.into_values().collect::<Vec<_>>().join("\n")
-            };
+        let anchor = TrustAnchor {
+            zone: "test.".into(),
+            key_tag: 4711,
+            algorithm: 13,
+            digest_type: 2,
+            digest: "AB".repeat(32),
+        };
+        for template in RECIPES {
+            let said = |trust_anchor| said(template, &Settings { trust_anchor, ..Settings::example() }, "");
             let validates = !matches!(template.name, "coredns" | "dnsproxy");
             let (with, without) = (said(Some(anchor.clone())), said(None));
             for part in ["4711", &anchor.digest] {
-                assert_eq!(with.contains(part), validates, "{}: {with}", template.name);
-                assert!(!without.contains(part), "{}: {without}", template.name);
+                assert_eq!(with.contains(part), validates, "{with}");
+                assert!(!without.contains(part), "{without}");
             }
             assert_eq!(with != without, validates, "{}", template.name);
         }
@@ -414,13 +325,13 @@ mod tests {
     fn a_device_in_another_root_sees_its_folder_there() {
         let root = Some(PathBuf::from("/roots/trixie"));
         let of = InstalledTemplate {
-            template: &unbound::TEMPLATE,
+            template: template("unbound").unwrap(),
             program: "/usr/sbin/unbound".to_owned(),
             version: String::new(),
             root,
         };
         assert_eq!(of.folders(), Path::new("/roots/trixie/tmp"));
-        let plan = of.plan(&Settings::example(), &of.folders().join("x"));
+        let plan = of.plan(&Settings::example().task(), &of.folders().join("x"));
         assert_eq!(plan.command[..3], ["chroot", "/roots/trixie", "/usr/sbin/unbound"]);
         assert_eq!(plan.command.last().unwrap(), "/tmp/x/unbound.conf");
         assert!(plan.files["unbound.conf"].contains("directory: \"/tmp/x\""), "{:?}", plan.files);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recipe {
-    /// A template of this program; see [`crate::device::NAMES`].
+    /// A template of this program; see [`servers::NAMES`].
     Template {
         /// Its name.
         name: String,

@@ -1,8 +1,9 @@
 //! Settings of a device under test.
 
+use super::RECEIVE_BUFFER;
 use measure::order::Transport;
 use serde::{Deserialize, Serialize};
-use std::fmt;
+use servers::{Anchors, Demands, Encrypted, Limits, Task, TrustAnchor, Validation};
 use std::net::{Ipv6Addr, SocketAddr};
 
 /// Settings that the configuration of a device is made from.
@@ -32,27 +33,6 @@ pub struct Settings {
     pub trust_anchor: Option<TrustAnchor>,
 }
 
-/// Trust anchor: a DS record (RFC 4034 section 5), whose zone is signed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TrustAnchor {
-    /// Name of the zone, with the final dot.
-    pub zone: String,
-    /// Key tag.
-    pub key_tag: u16,
-    /// Algorithm of the key.
-    pub algorithm: u8,
-    /// SHA-256 digest of the key (digest type 2), in hexadecimal digits.
-    pub digest: String,
-}
-
-/// The record in presentation format.
-impl fmt::Display for TrustAnchor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TrustAnchor { zone, key_tag, algorithm, digest } = self;
-        write!(f, "{zone} IN DS {key_tag} {algorithm} 2 {digest}")
-    }
-}
-
 impl Settings {
     /// Settings of a device with one worker, asked over UDP, with raised limits and without further lines.
     pub fn new(listen: SocketAddr, upstream: SocketAddr, prefix: (Ipv6Addr, u8), zone: &str) -> Settings {
@@ -67,6 +47,29 @@ impl Settings {
             transport: Transport::Udp,
             as_shipped: false,
             trust_anchor: None,
+        }
+    }
+
+    /// The task of a template.
+    pub fn task(&self) -> Task {
+        let encrypted = match self.transport {
+            Transport::Tls => Some(Encrypted::Tls),
+            Transport::Https => Some(Encrypted::Https),
+            Transport::Quic => Some(Encrypted::Quic),
+            Transport::Udp | Transport::Tcp | Transport::TcpReuse | Transport::Tfo => None,
+        };
+        let anchors = |anchor: &TrustAnchor| Anchors { positive: vec![anchor.clone()], ..Anchors::default() };
+        let validation =
+            self.trust_anchor.as_ref().map_or(Validation::Off, |it| Validation::Anchors(anchors(it)));
+        Task {
+            encrypted,
+            names: vec!["test".to_owned(), self.zone.clone()],
+            workers: self.workers,
+            limits: if self.as_shipped { Limits::Shipped } else { Limits::Raised(RECEIVE_BUFFER) },
+            validation,
+            demands: Demands { prefixes: vec![self.prefix], ..Demands::default() },
+            options: self.options.clone(),
+            ..Task::new(self.listen, self.upstream)
         }
     }
 

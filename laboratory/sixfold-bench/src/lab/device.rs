@@ -5,10 +5,11 @@ use super::context::Context;
 use crate::agent::protocol::{Start, Started};
 use crate::agent_client::AgentClient;
 use crate::device::InstalledTemplate;
-use crate::process::{DeviceLog, may_start_elsewhere};
+use crate::process::DeviceLog;
 use crate::sockets;
 use crate::usage::Usage;
 use measure::experiment::Program;
+use servers::process::may_start_elsewhere;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 

@@ -12,11 +12,11 @@ use crate::perf::limits;
 use crate::perf::names;
 use crate::perf::section::{Bound, Goal, Section, cell, ratios, summary, table_of};
 use crate::perf::series::Timing;
-use crate::process::WorkingFolder;
 use crate::sockets;
 use crate::usage::Usage;
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::WorkingFolder;
 use std::fs;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -89,7 +89,7 @@ pub fn measure(timing: Timing) -> io::Result<Section> {
             Err(reason) => notes.push(format!("Left out: {reason}")),
         }
     }
-    let folder = WorkingFolder::new().map_err(io::Error::other)?;
+    let folder = WorkingFolder::new()?;
     let (zone, questions) = (folder.path().join("zone"), folder.path().join("questions"));
     zone_file::write(&zone, NAMES_BITS).map_err(io::Error::other)?;
     fs::write(&questions, dnsperf::questions(0..NAMES as u32))?;

@@ -2,7 +2,8 @@
 //! machine does.
 
 use crate::perf::PART_COMMAND;
-use crate::process::{WorkingFolder, own_program};
+use crate::process::own_program;
+use servers::WorkingFolder;
 use std::process::{Command, Stdio};
 
 /// Instructions per step of the part `command` with `workload`. `runs`: steps of two runs, whose difference counts, so that the

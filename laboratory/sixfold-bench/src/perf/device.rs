@@ -2,8 +2,7 @@
 //! system, and those in the root of another one. Each has one thread on core 0 (Sixfold also two, on that core or on both). All forward
 //! everything to the tester.
 
-use crate::device::{InstalledTemplate, LaunchPlan, Settings};
-use crate::lab::authorities::running;
+use crate::device::{InstalledTemplate, Settings};
 use crate::lab::device::end_of;
 use crate::perf::PART_COMMAND;
 use crate::perf::kind::{Kind, Setup};
@@ -12,9 +11,12 @@ use crate::perf::names::{PREFIX, ZONE};
 use crate::perf::quota::Quota;
 use crate::perf::tester::Answers;
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{Process, WorkingFolder, own_program};
+use crate::process::{Process, own_program};
 use crate::sockets;
 use crate::usage::Usage;
+use servers::LaunchPlan;
+use servers::WorkingFolder;
+use servers::process::free_address;
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -71,11 +73,11 @@ impl Device {
     /// A file cannot be written, no port is free, the program cannot be started, or it cannot be put under the quota.
     pub fn start(&self, upstream: SocketAddr, setup: Setup) -> io::Result<Running> {
         let folder = match &self.template {
-            Some(template) => WorkingFolder::new_in(template.folders()),
+            Some(template) => WorkingFolder::new_in(&template.folders()),
             None => WorkingFolder::new(),
         };
-        let folder = folder.map_err(io::Error::other)?;
-        let address = free_address()?;
+        let folder = folder?;
+        let address = free_address(Ipv6Addr::LOCALHOST.into())?;
         let plan = self.plan(address, upstream, &setup, folder.path())?;
         let process = start(plan, setup.cores, folder)?;
         if let Some(quota) = &setup.quota {
@@ -104,7 +106,7 @@ impl Device {
                 settings.as_shipped = setup.as_shipped;
                 settings.options.clone_from(&setup.options);
                 settings.trust_anchor.clone_from(&setup.trust_anchor);
-                Ok(template.plan(&settings, folder))
+                Ok(template.plan(&settings.task(), folder))
             }
             (None, Kind::Echo) => own(&["echo".to_owned(), address.to_string()]),
             (None, _) => own(&["reflect".to_owned(), address.to_string(), upstream.to_string()]),
@@ -118,13 +120,7 @@ impl Device {
 ///
 /// The program, or its supervisor, cannot be started.
 pub fn start(plan: LaunchPlan, cores: &str, folder: WorkingFolder) -> io::Result<Process> {
-    let request = LaunchRequest {
-        folder: folder.path().to_owned(),
-        files: plan.files,
-        command: plan.command,
-        environment: plan.environment,
-        cores: cores.to_owned(),
-    };
+    let request = LaunchRequest { folder: folder.path().to_owned(), plan, cores: cores.to_owned() };
     Process::start(request, folder).map_err(io::Error::other)
 }
 
@@ -217,15 +213,6 @@ pub fn describe_receive_buffers() -> String {
               as root)."
             .to_owned(),
     }
-}
-
-/// A port of the loopback interface that is free now.
-///
-/// # Errors
-///
-/// The loopback interface has no IPv6, or no port is free.
-pub fn free_address() -> io::Result<SocketAddr> {
-    running::free_address(Ipv6Addr::LOCALHOST.into()).map_err(io::Error::other)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Runs of dnsperf from core 1, and what it prints.
 
-use crate::device::program::find_in_path;
 use crate::lab::authorities::zone_file;
 use load::sockets::Usage;
+use servers::program::find_in_path;
 use std::fmt::Write as _;
 use std::io;
 use std::net::SocketAddr;

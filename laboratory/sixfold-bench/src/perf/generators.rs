@@ -8,7 +8,6 @@
 //!
 //! Pacing is measured against our own authority, which is not the limit at this rate.
 
-use crate::device::LaunchPlan;
 use crate::lab::authorities::running::{Installed, Running};
 use crate::lab::authorities::zone_file;
 use crate::perf::authorities;
@@ -20,13 +19,16 @@ use crate::perf::names;
 use crate::perf::section::{Bound, Goal, Section, cell, ratios, summary, table_of};
 use crate::perf::series::Timing;
 use crate::perf::tester::is_ready_in_time;
-use crate::process::{Process, WorkingFolder, own_program};
+use crate::process::{Process, own_program};
 use load::sockets::Usage;
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::LaunchPlan;
+use servers::WorkingFolder;
+use servers::process::free_address;
 use std::fs;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,11 +86,11 @@ fn start_knot(programs: &Programs, folder: &Path) -> io::Result<Running> {
 
 /// Starts our authority on the core of the generators, as the upstream of a DNS64 server: no name has AAAA records.
 fn start_upstream(programs: &Programs) -> io::Result<(Process, SocketAddr)> {
-    let address = device::free_address()?;
+    let address = free_address(Ipv6Addr::LOCALHOST.into())?;
     let (program, listen) = (programs.own.display().to_string(), address.to_string());
     let command = [&program, "authority", "--listen", &listen, "--aaaa-share", "0"].map(str::to_owned);
     let plan = LaunchPlan { command: command.into(), ..LaunchPlan::default() };
-    let folder = WorkingFolder::new().map_err(io::Error::other)?;
+    let folder = WorkingFolder::new()?;
     Ok((device::start(plan, "1", folder)?, address))
 }
 
@@ -105,7 +107,7 @@ struct Pair {
 ///
 /// A program cannot be started, gives no answer, or prints no result.
 pub fn measure(programs: &Programs, timing: Timing) -> io::Result<Section> {
-    let files = WorkingFolder::new().map_err(io::Error::other)?;
+    let files = WorkingFolder::new()?;
     let knot = start_knot(programs, files.path())?;
     let own_names = ["--names", "10.0.0.0/12", "--self-test", "--aaaa-share", "1"].map(str::to_owned);
     let fast = take_turns(programs, timing, knot.address, files.path(), |_| {

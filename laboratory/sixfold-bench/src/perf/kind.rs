@@ -1,8 +1,8 @@
 //! The kinds of devices under test, and the settings in which the experiments differ.
 
-use crate::device::TrustAnchor;
 use crate::perf::quota::Quota;
 use crate::perf::tester::Answers;
+use servers::TrustAnchor;
 
 /// Devices that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

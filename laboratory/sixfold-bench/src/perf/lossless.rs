@@ -7,11 +7,14 @@ use crate::perf::limits;
 use crate::perf::names;
 use crate::perf::section::{Bound, Goal, Section, cell, ratios, summary, table_of};
 use crate::perf::series::Timing;
-use crate::process::{WorkingFolder, own_program};
+use crate::process::own_program;
 use report::BarChart;
 use serde_json::{Value, json};
+use servers::WorkingFolder;
+use servers::process::free_address;
 use std::fs;
 use std::io;
+use std::net::Ipv6Addr;
 use std::process::{Command, Stdio};
 
 /// Lowest rate of Sixfold, as a multiple of another server's.
@@ -53,9 +56,9 @@ pub fn measure(devices: &[Device], timing: Timing) -> io::Result<Section> {
 
 /// Starts the device and searches its rate.
 fn search(device: &Device) -> io::Result<Search> {
-    let folder = WorkingFolder::new().map_err(io::Error::other)?;
+    let folder = WorkingFolder::new()?;
     let (plan, bundle) = (folder.path().join("plan.toml"), folder.path().join("bundle"));
-    let authority = device::free_address()?;
+    let authority = free_address(Ipv6Addr::LOCALHOST.into())?;
     fs::write(&plan, format!("{PLAN}[authority]\ncores = [1]\naddress = \"{authority}\"\n"))?;
     let running = device.start(authority, Setup::default())?;
     let output = Command::new(own_program()?)

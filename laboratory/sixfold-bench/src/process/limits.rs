@@ -13,7 +13,3 @@ pub const KILL_GRACE: Duration = Duration::from_secs(2);
 
 /// Interval at which ended processes are polled for.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Starts of a server at a port that this program chooses. A port is taken before the server has it once in some thousand starts beside
-/// other tests, so not four times in a row.
-pub const STARTS: u32 = 4;

@@ -1,5 +1,6 @@
 //! A device as a tree of processes: started, watched, and ended completely, even if the agent is killed. This module
-//! knows command lines and files, not what a device serves.
+//! knows command lines and files, not what a device serves. It stands above `servers::Process`, which starts and ends a server in the
+//! process that wants it: a device has to end, and its folder to go, even if that process is killed, on a host at the other end of ssh.
 //!
 //! Between agent and device stands a supervisor ([`supervisor`]), a process of its own that owns the working folder. It
 //! outlives an agent that is killed: it then reads the end of its input, ends all processes of the device ([`tree`])
@@ -14,65 +15,15 @@ pub mod tree;
 
 pub use log::DeviceLog;
 
-use conform::server_process::tells_of_taken_port;
+use servers::WorkingFolder;
 use std::fmt;
-use std::fs::{self, DirBuilder};
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 use supervisor::{LaunchRequest, SupervisorOrder, SupervisorReply};
-
-/// A new, empty folder for a device's files. Dropping it removes the folder.
-#[derive(Debug)]
-pub struct WorkingFolder(PathBuf);
-
-impl WorkingFolder {
-    /// Creates a folder that only this user can read.
-    ///
-    /// # Errors
-    ///
-    /// [`ProcessError::Folder`]: the temporary folder is not UTF-8, or cannot be written.
-    pub fn new() -> Result<WorkingFolder, ProcessError> {
-        WorkingFolder::new_in(std::env::temp_dir())
-    }
-
-    /// Creates such a folder in another one than the temporary folder.
-    ///
-    /// # Errors
-    ///
-    /// [`ProcessError::Folder`]: the name of `base` is not UTF-8, or it cannot be written.
-    pub fn new_in(base: PathBuf) -> Result<WorkingFolder, ProcessError> {
-        // Command lines, configurations and orders to the supervisor are text.
-        if base.to_str().is_none() {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, "its name is not UTF-8");
-            return Err(ProcessError::Folder(base, error));
-        }
-        let mut number = 0u32;
-        loop {
-            let path = base.join(format!("sixfold-bench-{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(WorkingFolder(path)),
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-                Err(error) => return Err(ProcessError::Folder(path, error)),
-            }
-        }
-    }
-
-    /// Path of the folder.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for WorkingFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// The program of this process. A run takes hours: if its file was replaced meanwhile, the kernel still has the old
 /// one.
@@ -83,12 +34,6 @@ impl Drop for WorkingFolder {
 pub(crate) fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     Ok(if own.is_file() { own } else { PathBuf::from("/proc/self/exe") })
-}
-
-/// True if a server that was started at a port of our choice is to be started at another one: it failed because another process has its
-/// port, as its output in `why` says. The port was free when it was chosen. `starts`: the starts so far.
-pub(crate) fn may_start_elsewhere(starts: u32, why: &str) -> bool {
-    starts < limits::STARTS && tells_of_taken_port(why)
 }
 
 /// A device that the agent started. Dropping it ends the device.
@@ -197,7 +142,7 @@ impl Drop for Process {
 #[derive(Debug)]
 pub enum ProcessError {
     /// Its folder cannot be created.
-    Folder(PathBuf, io::Error),
+    Folder(io::Error),
     /// Its supervisor cannot be started, or has ended.
     Supervisor(io::Error),
     /// The supervisor could not carry out the order.
@@ -207,9 +152,7 @@ pub enum ProcessError {
 impl fmt::Display for ProcessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ProcessError::Folder(path, error) => {
-                write!(f, "{}: {error}; set TMPDIR to a writable folder", path.display())
-            }
+            ProcessError::Folder(error) => error.fmt(f),
             ProcessError::Supervisor(error) => {
                 write!(f, "the supervisor of the device: {error}; {}", datapath::remedy::remedy(error))
             }

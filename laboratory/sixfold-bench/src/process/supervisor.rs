@@ -5,15 +5,13 @@ use super::limits;
 use super::log::DeviceLog;
 use super::tree;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use servers::process::guarded;
+use servers::{LaunchPlan, Output};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// Request to start a device.
@@ -21,12 +19,8 @@ use std::time::Duration;
 pub struct LaunchRequest {
     /// The working folder, which exists. The supervisor removes it at the end.
     pub folder: PathBuf,
-    /// Files for the folder: name and text.
-    pub files: BTreeMap<String, String>,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Environment variables, in addition to the supervisor's own.
-    pub environment: BTreeMap<String, String>,
+    /// Command line, files for the folder, and environment variables in addition to the supervisor's own.
+    pub plan: LaunchPlan,
     /// Cores, in the syntax of `taskset -c`; empty: all.
     pub cores: String,
 }
@@ -86,7 +80,7 @@ pub fn run() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    send_reply(&SupervisorReply::Started { pid: device.child.id() });
+    send_reply(&SupervisorReply::Started { pid: device.process.id() });
     // If no order says otherwise, the agent may be gone: use the default grace time.
     let mut grace = limits::KILL_GRACE;
     let mut is_stopped = false;
@@ -109,19 +103,17 @@ pub fn run() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// A device and its last output.
+/// A device and its folder.
 struct SupervisedDevice {
-    child: Child,
+    process: servers::Process,
     folder: PathBuf,
-    output: Arc<Mutex<Vec<u8>>>,
 }
 
 impl SupervisedDevice {
-    /// Starts the device. The kernel sends the signal of PR_SET_PDEATHSIG when the thread that forked ends: this is the
-    /// supervisor's main thread, which lives as long as the supervisor. `setpriv` and `taskset` of util-linux replace
-    /// themselves by the program that they start, so the child's process ID is the device's.
+    /// Starts the device. The thread that starts it is the supervisor's main thread, which lives as long as the supervisor. `taskset` of
+    /// util-linux replaces itself by the program, as `setpriv` does, so the process ID is the device's.
     fn start(request: &LaunchRequest) -> Result<SupervisedDevice, String> {
-        for (name, text) in &request.files {
+        for (name, text) in &request.plan.files {
             let path = request.folder.join(name);
             if Path::new(name).file_name() != Some(OsStr::new(name)) {
                 return Err(format!(
@@ -130,69 +122,34 @@ impl SupervisedDevice {
             }
             fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
         }
-        let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]);
-        if !request.cores.is_empty() {
-            command.args(["taskset", "-c", &request.cores]);
-        }
-        let (reader, writer) =
-            io::pipe().map_err(|error| format!("a pipe for the device's output: {error}"))?;
-        let errors =
-            writer.try_clone().map_err(|error| format!("a pipe for the device's output: {error}"))?;
+        let cores = ["taskset", "-c", &request.cores].into_iter().filter(|_| !request.cores.is_empty());
+        let mut command = guarded(cores.chain(request.plan.command.iter().map(String::as_str)));
         command
-            .args(&request.command)
-            .envs(&request.environment)
+            .envs(&request.plan.environment)
             .env(tree::DEVICE_VARIABLE, &request.folder)
-            .current_dir(&request.folder)
-            .stdin(Stdio::null())
-            .stdout(writer)
-            .stderr(errors)
-            .process_group(0);
-        let child = command
-            .spawn()
+            .current_dir(&request.folder);
+        let process = servers::Process::start(command, Output::Kept(limits::LOG_OCTETS))
             .map_err(|error| format!("setpriv: {error}; install it with `apt-get install util-linux`"))?;
-        // The command holds our ends of the pipe, which would keep the pipe open.
-        drop(command);
-        let output = Arc::default();
-        collect_output(reader, Arc::clone(&output));
-        Ok(SupervisedDevice { child, folder: request.folder.clone(), output })
+        Ok(SupervisedDevice { process, folder: request.folder.clone() })
     }
 
     fn log(&mut self) -> DeviceLog {
-        let ended = self.child.try_wait().ok().flatten().map(|status| status.to_string());
-        if ended.is_some() {
-            // The last output may still be in the pipe.
-            thread::sleep(Duration::from_millis(20));
-        }
-        let output = self.output.lock().unwrap_or_else(PoisonError::into_inner);
-        DeviceLog { ended, text: String::from_utf8_lossy(&output).into_owned() }
+        let ended = self.process.ended().map(|status| status.to_string());
+        DeviceLog { ended, text: self.process.log() }
     }
 
     fn end(&mut self, grace: Duration) {
-        let root = [self.child.id()];
+        let root = [self.process.id()];
         tree::terminate(grace, || {
             let mut left = tree::members(&root, Some(&self.folder));
             // The first thread may be a zombie while other threads still run: the process has ended when it can be
             // waited for.
-            if matches!(self.child.try_wait(), Ok(None)) && !left.contains(&root[0]) {
+            if self.process.is_running() && !left.contains(&root[0]) {
                 left.extend(root);
             }
             left
         });
     }
-}
-
-/// Keeps the last part of the device's output until the pipe closes.
-fn collect_output(mut pipe: impl Read + Send + 'static, kept: Arc<Mutex<Vec<u8>>>) {
-    thread::spawn(move || {
-        let mut octets = [0; 4096];
-        while let Ok(length @ 1..) = pipe.read(&mut octets) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&octets[..length]);
-            let beyond = kept.len().saturating_sub(limits::LOG_OCTETS);
-            kept.drain(..beyond);
-        }
-    });
 }
 
 /// Writes a reply. An agent that no longer reads has also closed our input, so a failure is ignored.

@@ -1,7 +1,7 @@
 //! The experiment on authoritative servers, with the servers that are installed.
 
 use super::command::{lab, run_quick};
-use sixfold_bench::device::program::find_in_path;
+use servers::program::find_in_path;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 

@@ -6,7 +6,8 @@
 
 use clap::Parser;
 use conform::differential::quirk::Server;
-use sixfold_interop::differential::{compare, missing, version};
+use sixfold_interop::Installed;
+use sixfold_interop::differential::compare;
 use std::process::ExitCode;
 
 /// Queries Sixfold and other DNS64 servers for the same names and explains every difference.
@@ -28,8 +29,9 @@ struct Options {
 fn main() -> ExitCode {
     let options = Options::parse();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if missing(server).is_none() {
-            println!("{}: {}", server.name(), version(server));
+        let installed = Installed::here(server);
+        if installed.missing().is_none() {
+            println!("{}: {}", server.name(), installed.version());
         }
     }
     match compare(options.names, options.seed, !options.no_silence) {

@@ -3,17 +3,19 @@
 
 mod ask;
 mod run;
-mod servers;
 
 pub use ask::ask_all;
 pub use run::{Outcome, Unexplained, compare};
-pub use servers::{RunningServer, missing, start, version};
 
 use conform::differential::case::UpstreamKind;
 use conform::differential::zone_data::{SharedZoneData, ZoneData};
 use conform::upstream::Upstream;
-use std::net::{Ipv4Addr, SocketAddr};
+use servers::{Demands, Task, Validation};
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+
+/// Prefix of all servers.
+const PREFIX: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// Upstreams of a run, one of each kind, on loopback addresses.
 pub struct Upstreams(Vec<(UpstreamKind, Upstream)>);
@@ -36,9 +38,19 @@ impl Upstreams {
         UpstreamKind::ALL.into_iter().zip(1..).map(start).collect::<Result<_, _>>().map(Upstreams)
     }
 
-    /// Zones, and the upstream address for each.
-    pub fn zones(&self) -> Vec<(&'static str, SocketAddr)> {
-        self.0.iter().map(|(upstream_kind, upstream)| (upstream_kind.zone(), upstream.address())).collect()
+    /// Task of every server: DNS64 with one prefix, no validation, and a forwarder for the zone of each kind of upstream. Everything else is
+    /// the default.
+    pub fn task(&self) -> Task {
+        let zones = self.0.iter().map(|(kind, upstream)| (kind.zone().to_owned(), vec![upstream.address()]));
+        let (everything, zones) = zones.partition::<Vec<_>, _>(|(zone, _)| zone == ".");
+        Task {
+            forwarders: everything.into_iter().flat_map(|(_, servers)| servers).collect(),
+            zones,
+            workers: 1,
+            validation: Validation::Passes,
+            demands: Demands { prefixes: vec![PREFIX], ..Demands::default() },
+            ..Task::default()
+        }
     }
 
     /// Errors of the upstreams themselves; a run with such an error shows nothing.

@@ -1,6 +1,7 @@
 //! Run: starts every server, sends all questions to it, and judges its answers.
 
-use super::{Upstreams, ask_all, missing, start};
+use super::{Upstreams, ask_all};
+use crate::installed::Installed;
 use crate::requirement::Unable;
 use conform::differential::case::Case;
 use conform::differential::generate::Plan;
@@ -62,11 +63,12 @@ pub fn compare(names: usize, seed: u64, silence: bool) -> Result<Outcome, String
     let timeout = if silence { TIMEOUT_WITH_SILENCE } else { TIMEOUT };
     let mut outcome = Outcome::default();
     for server in [Server::Sixfold].into_iter().chain(Server::OTHERS) {
-        if let Some(why) = missing(server) {
+        let installed = Installed::here(server);
+        if let Some(why) = installed.missing() {
             outcome.left_out.push((server, why));
             continue;
         }
-        let mut running = start(server, &upstreams.zones());
+        let mut running = installed.start(&upstreams.task());
         let answers = ask_all(running.port, &cases, timeout);
         if !running.is_alive() {
             outcome.faults.push(format!("{} ended, log:\n{}", server.name(), running.log()));

@@ -2,7 +2,7 @@
 //! the zones and forwards all questions to one false resolver, which passes on signatures. What a client that sets DO and not CD gets is
 //! compared: RCODE, AD, addresses.
 //!
-//! Read in this order: [`plan`] picks the zones, `resolver` answers for them, `servers` starts the validators, [`compare`] asks, and
+//! Read in this order: [`plan`] picks the zones, `resolver` answers for them, [`compare`] starts the validators and asks, and
 //! [`reasons`] has the differences that are known, each with the sentence of an RFC.
 
 mod ask;
@@ -10,7 +10,6 @@ pub mod plan;
 pub mod reasons;
 mod resolver;
 mod run;
-mod servers;
 
 pub use run::{Outcome, compare};
 

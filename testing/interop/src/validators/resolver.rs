@@ -3,9 +3,11 @@
 use kit::Upstream;
 use kit::message::{HEADER, name, question_end};
 use kit::upstream::{Asked, Replies};
+use servers::{Anchors, Demands, Task, TrustAnchor, Validation};
+use signed_zones::name::text;
 use signed_zones::{Anchor, Forest, Store};
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::Ipv6Addr;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::plan::{Group, time_of};
@@ -19,6 +21,9 @@ const PLAIN_SIZE: usize = 512;
 /// Octets of an OPT record without options.
 const OPT: usize = 11;
 
+/// Prefix of Sixfold.
+const PREFIX: (Ipv6Addr, u8) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
+
 /// Name and type of a question.
 pub type Question = (Vec<u8>, u16);
 
@@ -28,8 +33,7 @@ type Told = Vec<u8>;
 /// Zones of a group, and the resolver in front of them.
 pub struct Resolver {
     upstream: Upstream,
-    /// Trust anchors of all zones.
-    pub anchors: Vec<Anchor>,
+    anchors: Vec<Anchor>,
     /// Questions about each zone, in its order.
     pub questions: Vec<Vec<Question>>,
 }
@@ -64,9 +68,27 @@ impl Resolver {
         Resolver { upstream, anchors, questions: all }
     }
 
-    /// Address of the resolver.
-    pub fn address(&self) -> SocketAddr {
-        self.upstream.address
+    /// Task of every validator: the trust anchors of the zones, and this resolver for everything. Proofs of one answer are not used for
+    /// another question, as the fault would then be in some answers only. Everything else is the default. `has_dns64`: true for Sixfold,
+    /// which always has a prefix; no client gets synthesis, so that AAAA questions are questions like others.
+    pub fn task(&self, has_dns64: bool) -> Task {
+        let mut anchors = Anchors { is_strict: true, ..Anchors::default() };
+        for anchor in &self.anchors {
+            match anchor {
+                Anchor::Ds(zone, rdata) => anchors.positive.push(TrustAnchor::of_rdata(text(zone), rdata)),
+                Anchor::Negative(zone, _) => anchors.negative.push(text(zone)),
+                Anchor::Dnskey(..) => panic!("not every server takes a DNSKEY record as its anchor"),
+            }
+        }
+        let nobody = has_dns64.then(|| vec!["192.0.2.0/24".to_owned()]);
+        let prefixes = if has_dns64 { vec![PREFIX] } else { vec![] };
+        Task {
+            forwarders: vec![self.upstream.address],
+            workers: 1,
+            validation: Validation::Anchors(anchors),
+            demands: Demands { prefixes, clients: nobody, ..Demands::default() },
+            ..Task::default()
+        }
     }
 }
 
@@ -119,8 +141,8 @@ mod tests {
         let group = Group { seed: 2, planted: vec![(Kind::Nsec, fault)] };
         let resolver = Resolver::start(&group, 1_800_000_000);
         let (question, _) = &resolver.questions[0][0];
-        let text = signed_zones::name::text(question).to_ascii_uppercase();
-        let socket = kit::client::udp(Ipv4Addr::UNSPECIFIED.into(), resolver.address());
+        let name = text(question).to_ascii_uppercase();
+        let socket = kit::client::udp(Ipv4Addr::UNSPECIFIED.into(), resolver.upstream.address);
         let ask = |query: kit::Query| {
             let query = query.id(77).octets();
             let octets = kit::client::ask(&socket, &query);
@@ -131,7 +153,7 @@ mod tests {
             );
             octets
         };
-        let octets = ask(kit::Query::new(&text, rtype::A).opt(1232, 0, true, &[]));
+        let octets = ask(kit::Query::new(&name, rtype::A).opt(1232, 0, true, &[]));
         let message = Message::parse(&octets).unwrap();
         assert!(!message.flags().contains(Flags::TC) && message.opt().is_some());
         // The keys of a zone do not fit 512 octets, or fit them whole.

@@ -4,9 +4,9 @@ use super::ask::ask_all;
 use super::plan::{self, Group};
 use super::reasons::{REASONS, Reason, reason_of};
 use super::resolver::Resolver;
-use super::servers::{self, Validator};
 use super::{Difference, Given};
 use crate::debian::Debian13;
+use crate::installed::{Installed, RunningServer};
 use conform::differential::quirk::Server;
 use signed_zones::{PUBLISHED, QUESTIONS};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,12 +43,19 @@ pub struct Tally {
 
 /// Plays zones to all validators.
 pub fn compare(debian: &Debian13, zones: usize) -> Outcome {
-    let versions = all().map(|server| (server, servers::version(debian, server))).collect();
+    let versions = all().map(|server| (server, number(&Installed::of(debian, server).version()))).collect();
     let mut outcome = Outcome { versions, ..Outcome::default() };
     for group in plan::groups(zones) {
         play(debian, &group, &mut outcome);
     }
     outcome
+}
+
+/// The number in the words of a version.
+fn number(version: &str) -> String {
+    let is_number = |word: &&str| word.starts_with(|it: char| it.is_ascii_digit()) && word.contains('.');
+    let word = version.split_whitespace().find(is_number).unwrap_or_default();
+    word.split('-').next().unwrap_or_default().to_owned()
 }
 
 /// Validators of a run, in the order of their answers.
@@ -60,8 +67,11 @@ fn all() -> impl Iterator<Item = Server> {
 fn play(debian: &Debian13, group: &Group, outcome: &mut Outcome) {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970").as_secs();
     let resolver = Resolver::start(group, now as u32);
-    let mut running: Vec<(Server, Validator)> =
-        all().map(|server| (server, servers::start(debian, server, &resolver))).collect();
+    let start = |server| {
+        let task = resolver.task(server == Server::Sixfold);
+        (server, Installed::of(debian, server).start(&task))
+    };
+    let mut running: Vec<(Server, RunningServer)> = all().map(start).collect();
     let answers: Vec<Vec<Vec<Given>>> = std::thread::scope(|scope| {
         let ask = |port| {
             let questions = &resolver.questions;

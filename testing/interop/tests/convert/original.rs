@@ -1,5 +1,6 @@
 //! The original servers: their configurations of the corpus, adapted to a folder of the test, and how they are started.
 
+use servers::{Place, Task};
 use sixfold_interop::{Debian13, Scratch};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,36 +16,34 @@ pub const UNPACKED: &str = "SIXFOLD_DEBIAN_13";
 pub fn command(server: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec<String> {
     let text = std::fs::read_to_string(file).expect("the corpus");
     let place = folder.path().display();
-    let config = format!("{place}/config");
-    let words = match server {
+    let (recipe, text) = match server {
         "named" => {
             let text = text
                 .replace("/var/cache/bind", &place.to_string())
                 .replace("/var/log", &place.to_string())
                 .replacen("options {", "controls { };\noptions { pid-file none; session-keyfile none;", 1);
-            folder.write("config", &text);
-            vec!["named", "-f", "-L", "/dev/stderr", "-n", "1", "-c", &config]
+            (&servers::BIND, text)
         }
         "unbound" => {
             let text = format!(
                 "{text}\nserver:\n do-daemonize: no\n username: \"\"\n chroot: \"\"\n directory: \"{place}\"\n pidfile: \"\"\n \
                  use-syslog: no\n logfile: \"\"\n do-not-query-localhost: no\nremote-control:\n control-enable: no\n"
             );
-            folder.write("config", &text);
-            vec!["unbound", "-d", "-c", &config]
+            (&servers::UNBOUND, text)
         }
-        "pdns_recursor" => return recursor_4(&text, file, ask, folder),
+        "pdns_recursor" => (&servers::POWERDNS, recursor_4(&text, file, ask, folder)),
         RECURSOR_5 => return recursor_5(&text, ask, folder),
-        _ => {
-            folder.write("config", &text);
-            vec!["coredns", "-conf", &config]
-        }
+        _ => (&servers::COREDNS, text),
     };
-    words.into_iter().map(str::to_owned).collect()
+    // The recipe's command line, with this configuration in the place of its own.
+    let place = Place { program: recipe.program, version: "", folder: folder.path() };
+    let plan = recipe.plan(&Task { workers: 1, ..Task::default() }, &place);
+    plan.files.keys().for_each(|name| drop(folder.write(name, &text)));
+    plan.command
 }
 
 /// The files that the configuration names lie beside it.
-fn recursor_4(text: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec<String> {
+fn recursor_4(text: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> String {
     let place = folder.path().display();
     let mut text = text.to_owned();
     for beside in ["script.lua", "script.zones"].into_iter().filter(|beside| text.contains(*beside)) {
@@ -54,12 +53,10 @@ fn recursor_4(text: &str, file: &Path, ask: SocketAddr, folder: &Scratch) -> Vec
     for beside in ["script.lua", "script.zones"] {
         text = text.replace(&format!("={beside}"), &format!("={place}/{beside}"));
     }
-    let own = format!(
+    format!(
         "{text}\nsocket-dir={place}\ndaemon=no\nwrite-pid=no\nsetuid=\nsetgid=\nwebserver=no\ndont-query=\n\
          security-poll-suffix=\ndisable-syslog=yes\nlocal-address={ask}\n"
-    );
-    folder.write("recursor.conf", &own);
-    vec!["pdns_recursor".to_owned(), format!("--config-dir={place}")]
+    )
 }
 
 /// Settings of the command line hold before those of the file.

@@ -1,6 +1,7 @@
 //! DNS cookies of clients (RFC 7873, RFC 9018) among servers of several vendors that share a secret: each accepts the
 //! cookies of the others, over both families, while the secret changes, and through a proxy.
 
+use crate::dnsdist::{PROXYING, start_dnsdist};
 use sixfold_interop::{
     Configuration, CookieServer, DigOutput, Kdig, Lab, Program, Sixfold, address, altered_cookie, dig,
     wait_until, zones,
@@ -266,18 +267,7 @@ fn a_cookie_that_came_through_a_proxy_is_the_client_s() {
         CookieServer::start(Program::Bind, &lab.gateway, &place, &addresses, OTHER_PORT, &[OLD], &zones);
     let configuration = fleet(&quoted(OLD), "").server("proxy-from = [\"::1\"]\n");
     let sixfold = Sixfold::start(&lab, &configuration);
-    let file = lab.scratch.write(
-        "dnsdist.conf",
-        &format!(
-            "setLocal(\"[{}]:{DNSDIST_PORT}\")\naddLocal(\"{GATEWAY_IPV4}:{DNSDIST_PORT}\")\nsetACL({{\"::/0\", \"0.0.0.0/0\"}})\n\
-             setSecurityPollSuffix(\"\")\nnewServer({{address=\"[::1]:53\", useProxyProtocol=true, \
-             checkName=\"nas.home.\", mustResolve=false}})\n",
-            address::GATEWAY
-        ),
-    );
-    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", &file.to_string_lossy()];
-    let mut dnsdist = lab.gateway.start(&argv, &lab.scratch.path().join("dnsdist.log"));
-    dnsdist.expect("dnsdist finds Sixfold", |log| log.contains("as 'up'"));
+    let _dnsdist = start_dnsdist(&lab, &addresses, DNSDIST_PORT, vec![PROXYING.to_owned()]);
     let through = |at: &str, more: &[&str]| dig(&lab.client, at, DNSDIST_PORT, &[more, &OURS[..]].concat());
     let mut learned = Vec::new();
     for at in addresses {

@@ -1,14 +1,30 @@
 //! Behind dnsdist, which sends PROXY headers: Sixfold treats the real client as the client, over UDP and TCP.
 
 use crate::encrypted_clients::encrypted_listeners;
+use servers::Task;
 use sixfold_interop::fleet::{FRONT, Fleet};
 use sixfold_interop::{
-    Certificate, Configuration, Kdig, Lab, Process, SERVER_NAME, Sixfold, address, copy_recipe, dig, recipe,
-    wait_until,
+    Certificate, Configuration, Kdig, Lab, Process, SERVER_NAME, Sixfold, address, configure, copy_recipe,
+    dig, recipe, wait_until, words,
 };
+use std::net::SocketAddr;
 
 /// Address of dnsdist, in the gateway.
 const PORT: u16 = 5300;
+
+/// Sixfold as the server behind dnsdist, which it takes for a proxy.
+pub const PROXYING: &str =
+    "newServer({address='[::1]:53', useProxyProtocol=true, checkName='nas.home.', mustResolve=false})";
+
+/// Starts dnsdist in the gateway, with these lines of its configuration, and waits until it has found a server.
+pub fn start_dnsdist(lab: &Lab, addresses: &[&str], port: u16, options: Vec<String>) -> Process {
+    let at = |address: &&str| SocketAddr::new(address.parse().expect("an address"), port);
+    let task = Task { listen: addresses.iter().map(at).collect(), options, ..Task::default() };
+    let argv = configure(&servers::DNSDIST, &task, lab.scratch.path());
+    let mut dnsdist = lab.gateway.start(&words(&argv), &lab.scratch.path().join("dnsdist.log"));
+    dnsdist.expect("dnsdist finds Sixfold", |log| log.contains("as 'up'"));
+    dnsdist
+}
 
 #[test]
 fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
@@ -18,18 +34,7 @@ fn the_client_in_front_of_dnsdist_is_the_one_that_counts() {
         .server("proxy-from = [\"::1\"]\n")
         .dns64("[local]\nrecords = [\"nas.home. 60 IN A 198.51.100.7\"]\n");
     let sixfold = Sixfold::start(&lab, &configuration);
-    let file = lab.scratch.write(
-        "dnsdist.conf",
-        &format!(
-            "setLocal(\"[{}]:{PORT}\")\nsetACL({{\"::/0\"}})\nsetSecurityPollSuffix(\"\")\n\
-             newServer({{address=\"[::1]:53\", useProxyProtocol=true, checkName=\"nas.home.\", mustResolve=false}})\n",
-            address::GATEWAY
-        ),
-    );
-    let log = lab.scratch.path().join("dnsdist.log");
-    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", &file.to_string_lossy()];
-    let mut dnsdist = lab.gateway.start(&argv, &log);
-    dnsdist.expect("dnsdist finds Sixfold", |log| log.contains("as 'up'"));
+    let _dnsdist = start_dnsdist(&lab, &[address::GATEWAY], PORT, vec![PROXYING.to_owned()]);
     for (round, transport) in ["", "+tcp"].into_iter().enumerate() {
         let kdig = lab.kdig().with(&format!("-p {PORT}"));
         let kdig = if transport.is_empty() { kdig } else { kdig.with(transport) };
@@ -56,21 +61,17 @@ const BACKENDS: [(&str, &str, &str); 4] = [
     ("https-proxy", "[::1]:443", "dohPath=\"/dns-query\", useProxyProtocol=true, "),
 ];
 
-/// Configuration of dnsdist that sends the questions below `POOL.test` to the backend of that pool.
-fn encrypted_backends(certificate: &Certificate) -> String {
-    let mut text = format!(
-        "setLocal(\"[{}]:{PORT}\")\nsetACL({{\"::/0\"}})\nsetSecurityPollSuffix(\"\")\n",
-        address::GATEWAY
-    );
-    for (pool, address, options) in BACKENDS {
-        text += &format!(
+/// Lines of dnsdist that send the questions below `POOL.test` to the backend of that pool.
+fn encrypted_backends(certificate: &Certificate) -> Vec<String> {
+    let backend = |(pool, address, options)| {
+        format!(
             "newServer({{address=\"{address}\", pool=\"{pool}\", tls=\"openssl\", caStore={:?}, subjectName=\"{SERVER_NAME}\", \
              {options}checkName=\"nas.{pool}.test.\", mustResolve=false}})\n\
-             addAction(QNameRule(\"nas.{pool}.test\"), PoolAction(\"{pool}\"))\n",
+             addAction(QNameRule(\"nas.{pool}.test\"), PoolAction(\"{pool}\"))",
             certificate.authority()
-        );
-    }
-    text
+        )
+    };
+    BACKENDS.map(backend).into()
 }
 
 #[test]
@@ -84,9 +85,8 @@ fn dnsdist_asks_over_tls_and_https_and_names_its_client_within_tls() {
         .server("proxy-from = [\"::1\"]\n")
         .dns64(&format!("[local]\nrecords = {records:?}\n{}", encrypted_listeners(&certificate)));
     let sixfold = Sixfold::start(&lab, &configuration);
-    let file = lab.scratch.write("dnsdist.conf", &encrypted_backends(&certificate));
-    let argv = ["dnsdist", "--supervised", "--disable-syslog", "-C", &file.to_string_lossy()];
-    let mut dnsdist = lab.gateway.start(&argv, &lab.scratch.path().join("dnsdist.log"));
+    let lines = encrypted_backends(&certificate);
+    let mut dnsdist = start_dnsdist(&lab, &[address::GATEWAY], PORT, lines);
     dnsdist.expect("dnsdist finds four servers", |log| log.matches("as 'up'").count() >= BACKENDS.len());
     for (pool, ..) in BACKENDS {
         let kdig = lab.kdig().with(&format!("-p {PORT}"));

@@ -22,7 +22,7 @@
 use crate::planned::{CertificateOf, GLOBAL, NAME, Network, PROGRAMS, Setup};
 use crate::web::start_translator;
 use serde_json::Value;
-use sixfold_interop::{Debian13, Lab, Namespace, Process, program, recipe, wait_until};
+use sixfold_interop::{Debian13, Lab, Namespace, Process, Signal, program, recipe, wait_until};
 use std::path::Path;
 use toml::Table;
 
@@ -60,7 +60,7 @@ fn also(what: &str, network: &mut Network<'_>) -> Vec<Process> {
         }
         "a server on the client" => vec![start_sixfold(lab, &lab.client, "client", "[::1]:53")],
         "a translator that hangs" => {
-            network.translator.signal("STOP");
+            network.translator.signal(Signal::STOP);
             Vec::new()
         }
         "a second translator" => vec![start_translator(lab, "second", OTHER, 65)],

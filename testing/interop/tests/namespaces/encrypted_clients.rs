@@ -2,7 +2,7 @@
 //! and kdig of Debian 13, which asks over QUIC.
 
 use sixfold_interop::{
-    Capture, Certificate, Configuration, Debian13, Kdig, Lab, Process, SERVER_NAME, Sixfold, address,
+    Capture, Certificate, Configuration, Debian13, Kdig, Lab, Process, SERVER_NAME, Signal, Sixfold, address,
 };
 
 /// Name in the local data of the server, which has an A record only.
@@ -136,7 +136,7 @@ fn systemd_resolved_asks_over_tls_only_and_serves_its_machine() {
         assert_eq!(queries(&sixfold, transport).to_bits(), 0.0f64.to_bits(), "{transport}");
     }
     // Its messages go to the machine's journal, unless it has none.
-    resolved.stop("TERM");
+    resolved.stop(Signal::TERM);
 }
 
 #[test]

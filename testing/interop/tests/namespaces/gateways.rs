@@ -1,7 +1,9 @@
 //! Two TAYGAs behind two prefixes: one dies under traffic, and comes back.
 
 use crate::web::{PAGE, start_translator, start_web_server};
-use sixfold_interop::{Authority, Configuration, Lab, Process, Program, Sixfold, address, wait_until};
+use sixfold_interop::{
+    Authority, Configuration, Lab, Process, Program, Signal, Sixfold, address, wait_until,
+};
 use std::io::Read;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
@@ -75,7 +77,7 @@ fn the_prefix_of_a_dead_translator_leaves_the_answers_and_comes_back() {
     assert!(fetches(&lab, &both[0]) && fetches(&lab, SECOND_WEB));
 
     // It is silent, as a machine without power.
-    first.signal("STOP");
+    first.signal(Signal::STOP);
     let death = Instant::now();
     assert!(wait_until(|| addresses(&lab) == both[1..]), "{}", sixfold.log());
     println!("the dead prefix has left the answers {:?} after the death", death.elapsed());
@@ -85,7 +87,7 @@ fn the_prefix_of_a_dead_translator_leaves_the_answers_and_comes_back() {
     for _ in 0..10 {
         assert_eq!(addresses(&lab), both[1..]);
     }
-    first.signal("CONT");
+    first.signal(Signal::CONT);
     assert!(wait_until(|| addresses(&lab) == both), "{}", sixfold.log());
     assert!(fetches(&lab, &both[0]));
 
@@ -95,9 +97,9 @@ fn the_prefix_of_a_dead_translator_leaves_the_answers_and_comes_back() {
     let down = format!("the gateway of {SECOND_PREFIX} is down: unreachable");
     assert_eq!(sixfold.log().matches(&down).count(), 1, "{}", sixfold.log());
     // With none alive, answers are as with both.
-    first.signal("STOP");
+    first.signal(Signal::STOP);
     assert!(wait_until(|| addresses(&lab) == both), "{}", sixfold.log());
-    first.signal("CONT");
+    first.signal(Signal::CONT);
 }
 
 /// Queries in a millisecond: 5,000 in a second.
@@ -185,7 +187,7 @@ fn under_load_the_answers_leave_a_dead_gateway_and_no_connection_over_the_other_
         let connections = scope.spawn(|| lab.client.inside(|| connection_load(&is_over)));
         std::thread::sleep(Duration::from_secs(3));
         let death = Instant::now();
-        site.first.signal("STOP");
+        site.first.signal(Signal::STOP);
         std::thread::sleep(Duration::from_secs(5));
         is_over.store(true, Ordering::Relaxed);
         let load = queries.join().expect("the load ends");
@@ -198,7 +200,7 @@ fn under_load_the_answers_leave_a_dead_gateway_and_no_connection_over_the_other_
         load.answered,
         errors.len()
     );
-    site.first.signal("CONT");
+    site.first.signal(Signal::CONT);
     assert!(last < Duration::from_secs(4), "the dead prefix has not left: {}", site.sixfold.log());
     assert_eq!(errors, Vec::<String>::new());
     // A machine that is busy loses datagrams in the queues of sockets, whatever the gateways do; the line above has the figure.

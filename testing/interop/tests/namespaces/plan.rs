@@ -3,7 +3,9 @@
 
 use crate::planned::{Network, PROGRAMS, Setup, UPSTREAM, describe, isolate_client, plan, with_ipv4, world};
 use crate::web::PAGE;
-use sixfold_interop::{CommandOutput, Debian13, Lab, Process, debian_mirror, packaged, program, wait_until};
+use sixfold_interop::{
+    CommandOutput, Debian13, Lab, Process, Signal, debian_mirror, packaged, program, wait_until,
+};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -213,5 +215,5 @@ fn an_empty_debian_13_becomes_the_router_of_one_file_by_the_commands_of_its_page
     let curl = ["curl", "--silent", "--show-error", "--max-time", "5", "--noproxy", "*", url];
     expect_page(&lab, &curl, "/first");
     println!("{}{:8.1} s  to the page", machine.log(), begin.elapsed().as_secs_f64());
-    machine.stop("TERM");
+    machine.stop(Signal::TERM);
 }

@@ -3,7 +3,7 @@
 
 use crate::web::{PAGE, start_web_server};
 use sixfold_interop::{
-    Authority, Lab, Namespace, Process, Program, address, copy_recipe, program, recipe, wait_until,
+    Authority, Lab, Namespace, Process, Program, Signal, address, copy_recipe, program, recipe, wait_until,
     zones::Zone,
 };
 use std::io::{Read, Write};
@@ -304,7 +304,7 @@ fn the_recipe_with_two_gateways_moves_clients_and_keeps_a_connection_over_the_ot
         let address: std::net::Ipv6Addr = under[other].parse().expect("an address");
         std::net::TcpStream::connect((address, 80)).expect("the other gateway translates")
     });
-    gateways[own].signal("STOP");
+    gateways[own].signal(Signal::STOP);
     assert!(wait_until(|| addresses(&lab, "www.shop.test") == [under[other]]), "the client does not move");
     // A connection that was open before.
     let limit = Some(std::time::Duration::from_secs(20));
@@ -313,7 +313,7 @@ fn the_recipe_with_two_gateways_moves_clients_and_keeps_a_connection_over_the_ot
     let mut page = String::new();
     connection.read_to_string(&mut page).expect("an answer");
     assert!(page.ends_with(PAGE), "{page}");
-    gateways[own].signal("CONT");
+    gateways[own].signal(Signal::CONT);
     assert!(wait_until(|| addresses(&lab, "www.shop.test") == before), "the client does not come back");
 }
 

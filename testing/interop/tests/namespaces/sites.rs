@@ -4,8 +4,8 @@
 use crate::planned::{KEA, KEA_FOLDERS};
 use crate::web::PAGE;
 use sixfold_interop::{
-    Authority, Debian13, Kdig, Namespace, Process, Program, Scratch, copy_recipe, document, program, recipe,
-    wait_until, zones::Zone,
+    Authority, Debian13, Kdig, Namespace, Process, Program, Scratch, Signal, copy_recipe, document, program,
+    recipe, wait_until, zones::Zone,
 };
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -256,14 +256,14 @@ fn the_campus_serves_its_clients_while_a_gateway_and_then_a_server_is_gone() {
     let under = ["2001:db8:20:64::c633:6450", "2001:db8:20:65::c633:6450"];
     let before = site.addresses(resolver, "www.shop.test");
     let own = under.iter().position(|address| before == [*address]).unwrap_or_else(|| panic!("{before:?}"));
-    translators[own].signal("STOP");
+    translators[own].signal(Signal::STOP);
     let moved = wait_until(|| site.addresses(resolver, "www.shop.test") == [under[1 - own]]);
     assert!(moved, "the clients stay at a dead gateway");
     site.expect_page(resolver);
-    translators[own].signal("CONT");
+    translators[own].signal(Signal::CONT);
 
     // What `sixfold-anycast` and BIRD do.
-    assert!(servers[0].stop("TERM").success());
+    assert!(servers[0].stop(Signal::TERM).success());
     site.router.configure(&format!("route replace {resolver} via 2001:db8:20:f::12"));
     assert!(wait_until(|| site.addresses(resolver, "www.shop.test").len() == 1));
 }
@@ -339,7 +339,7 @@ fn guests_of_the_conference_reach_the_internet_and_not_the_crew_and_the_doctor_f
         let mut lines = said.lines().filter(|line| !line.starts_with("sixfold: "));
         assert!(!lines.any(|line| line.contains(secret)), "{said}");
     }
-    assert!(sixfold.stop("TERM").success());
+    assert!(sixfold.stop(Signal::TERM).success());
     drop((radvd, translator));
 }
 
@@ -378,7 +378,7 @@ fn the_server_of_a_kubernetes_node_serves_its_pods_and_leaves_the_names_of_the_c
     assert!(site.addresses(resolver, "old.default.svc.cluster.local").is_empty());
     // The probes of the kubelet.
     assert!(fetch(&site.router, "http://[::1]:9464/livez").success);
-    assert!(sixfold.stop("TERM").success());
+    assert!(sixfold.stop(Signal::TERM).success());
 }
 
 /// A home: a router with neither DNS64 nor NAT64, and the host of the recipe on its link. Returns the host.

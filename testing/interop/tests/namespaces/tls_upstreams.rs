@@ -1,12 +1,14 @@
 //! Upstreams over TLS (RFC 7858): Unbound, BIND, Knot Resolver and dnsdist. Each serves a zone of its own, which all have from one
 //! authority.
 
+use servers::{Encrypted, Task};
 use sixfold_interop::zones::Zone;
 use sixfold_interop::{
-    Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Sixfold, address,
-    wait_until,
+    Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Signal, Sixfold,
+    address, configure, wait_until, words,
 };
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -39,48 +41,24 @@ fn zones(place: &Path) -> Vec<Zone> {
     ["unbound.test", "named.test", "kresd.test", "dnsdist.test", "wrong.test"].map(zone).into()
 }
 
-/// Starts a server that forwards its zone to the authority, and waits for nothing.
+/// Starts a server that forwards its zone to the authority, and waits for nothing. Unbound listens at a second address too.
 fn start(lab: &Lab, name: &str, port: u16, place: &Path) -> Process {
-    let (own, authority, directory) = (address::FIRST, address::SECOND, place.display());
-    let text = match name {
-        "unbound" => format!(
-            "server:\n interface: {own}@{port}\n interface: {}@{port}\n tls-port: {port}\n tls-service-key: \"{directory}/key.pem\"\n \
-             tls-service-pem: \"{directory}/cert.pem\"\n access-control: 0.0.0.0/0 allow\n num-threads: 1\n username: \"\"\n \
-             chroot: \"\"\n directory: \"{directory}\"\n pidfile: \"{directory}/unbound.pid\"\n use-syslog: no\n \
-             module-config: \"iterator\"\n do-not-query-localhost: no\n local-zone: \"unbound.test.\" transparent\n \
-             local-zone: \"wrong.test.\" transparent\nremote-control:\n control-enable: no\n\
-             forward-zone:\n name: \".\"\n forward-addr: {authority}\n",
-            address::WEB
-        ),
-        "named" => format!(
-            "tls own {{ cert-file \"{directory}/cert.pem\"; key-file \"{directory}/key.pem\"; }};\n\
-             options {{ directory \"{directory}\"; listen-on port {port} tls own {{ {own}; }}; listen-on-v6 {{ none; }}; \
-             recursion yes; allow-query {{ any; }}; dnssec-validation no; pid-file none; session-keyfile none; \
-             empty-zones-enable no; forward only; forwarders {{ {authority}; }}; }};\ncontrols {{ }};\n"
-        ),
-        "kresd" => format!(
-            "net.listen('{own}', {port}, {{ kind = 'tls' }})\nnet.tls('{directory}/cert.pem', '{directory}/key.pem')\n\
-             modules = {{ 'policy' }}\nmodules.unload('priming')\nmodules.unload('detect_time_skew')\n\
-             trust_anchors.remove('.')\npolicy.add(policy.all(policy.STUB({{'{authority}'}})))\n"
-        ),
-        _ => format!(
-            "setLocal('127.0.0.1:8535')\nsetACL('0.0.0.0/0')\n\
-             addTLSLocal('{own}:{port}', '{directory}/cert.pem', '{directory}/key.pem')\n\
-             newServer('{authority}'):setUp()\n"
-        ),
+    let at = |address: &str, port| SocketAddr::new(address.parse().expect("an address"), port);
+    let recipe = match name {
+        "unbound" => &servers::UNBOUND,
+        "named" => &servers::BIND,
+        "kresd" => &servers::KNOT_RESOLVER,
+        _ => &servers::DNSDIST,
     };
-    let file = lab.scratch.write(&format!("{name}.conf"), &text);
-    let file = file.to_string_lossy();
-    // kresd keeps its cache there.
-    let rundir = format!("{directory}/{name}.run");
-    std::fs::create_dir_all(&rundir).expect("a directory of this test");
-    let argv: &[&str] = match name {
-        "unbound" => &["unbound", "-d", "-p", "-c", &file],
-        "named" => &["named", "-g", "-n", "1", "-c", &file],
-        "kresd" => &["kresd", "-n", "-c", &file, &rundir],
-        _ => &["dnsdist", "--supervised", "--disable-syslog", "-C", &file],
+    let own = if name == "unbound" { &[address::FIRST, address::WEB][..] } else { &[address::FIRST] };
+    let task = Task {
+        listen: own.iter().map(|address| at(address, port)).collect(),
+        encrypted: Some(Encrypted::Tls),
+        names: vec!["test".to_owned()],
+        ..Task::new(at(address::FIRST, port), at(address::SECOND, 53))
     };
-    lab.world.start(argv, &lab.scratch.path().join(format!("{name}.log")))
+    let argv = configure(recipe, &task, place);
+    lab.world.start(&words(&argv), &lab.scratch.path().join(format!("{name}.log")))
 }
 
 fn start_all(lab: &Lab, place: &Path) -> Vec<Process> {
@@ -93,15 +71,6 @@ fn start_all(lab: &Lab, place: &Path) -> Vec<Process> {
         });
     }
     servers
-}
-
-/// The pin of the servers' key, as openssl computes it.
-fn pin(lab: &Lab, place: &Path) -> String {
-    let script = format!(
-        "openssl x509 -in {}/cert.pem -pubkey -noout | openssl pkey -pubin -outform der | openssl dgst -sha256 -binary | base64",
-        place.display()
-    );
-    format!("sha256/{}", lab.world.run_checked(&["sh", "-c", &script]).trim())
 }
 
 /// Configuration with a forward zone for each server, and one whose server is expected to have another name. The last server is
@@ -142,7 +111,7 @@ fn restart(lab: &Lab, place: &Path, servers: &mut Vec<Process>) -> (Duration, St
     let mut load = lab.client.start(&argv, &lab.scratch.path().join("dnsperf.log"));
     load.expect("dnsperf sends", |log| log.contains("Sending queries"));
     let begin = Instant::now();
-    servers.iter_mut().for_each(|server| server.signal("TERM"));
+    servers.iter_mut().for_each(|server| server.signal(Signal::TERM));
     for server in servers.iter_mut() {
         server.finish();
     }
@@ -157,10 +126,10 @@ fn four_servers_are_asked_over_tls_and_their_restarts_cost_no_answer() {
     let programs = ["nsd", "unbound", "named", "kresd", "dnsdist", "openssl", "dnsperf", "curl"];
     let Some(lab) = Lab::new(&programs) else { return };
     let place = lab.scratch.directory("servers");
-    Certificate::new(&place);
+    let certificate = Certificate::new(&place);
     let _authority = Authority::start(Program::Nsd, &lab.world, &place, address::SECOND, &zones(&place));
     let mut servers = start_all(&lab, &place);
-    let sixfold = Sixfold::start(&lab, &configuration(&place, &pin(&lab, &place)));
+    let sixfold = Sixfold::start(&lab, &configuration(&place, &format!("sha256/{}", certificate.pin())));
     for (name, _) in SERVERS {
         let answer = lab.kdig().ask(&format!("h7.{name}.test"), "AAAA");
         assert_eq!(answer.data("AAAA"), [Lab::embedded("198.18.0.7")], "{name}: {}", answer.text);

@@ -22,11 +22,11 @@ pub(crate) mod zone_file;
 
 use super::context::Context;
 use crate::environment::allowed_cores;
-use crate::process::WorkingFolder;
 use recipe::RECIPES;
 use results::Results;
 use running::Installed;
 use schedule::Schedule;
+use servers::WorkingFolder;
 
 /// Runs the experiment.
 ///

@@ -3,6 +3,8 @@
 use super::zone_file::{TTL_SECS, ZONE};
 use crate::device::placeholder::fill_with;
 use serde::Deserialize;
+use servers::authority::ZoneTask;
+use servers::{LaunchPlan, Place};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -37,6 +39,9 @@ pub struct Recipe {
     /// Form of its answers.
     #[serde(default)]
     pub answers: Answers,
+    /// Its recipe, if tests start it too.
+    configured_as: Option<servers::authority::Program>,
+    #[serde(default)]
     command: Vec<String>,
     #[serde(default)]
     files: BTreeMap<String, String>,
@@ -76,15 +81,6 @@ pub struct Input<'a> {
     pub folder: &'a Path,
 }
 
-/// Command line of a server, and the files of its folder: name and text.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
-    /// The command line.
-    pub command: Vec<String>,
-    /// Files: name and text.
-    pub files: BTreeMap<String, String>,
-}
-
 /// All servers, the paper's first.
 pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
     let mut file: BTreeMap<String, Vec<Recipe>> =
@@ -94,26 +90,33 @@ pub static RECIPES: LazyLock<Vec<Recipe>> = LazyLock::new(|| {
 
 impl Recipe {
     /// Command line and files of the server.
-    pub fn plan(&self, input: &Input) -> Plan {
+    pub fn plan(&self, input: &Input) -> LaunchPlan {
+        if let Some(program) = self.configured_as {
+            let task = ZoneTask {
+                listen: vec![input.listen],
+                zones: vec![(ZONE.to_owned(), input.zone_file.to_owned())],
+                workers: input.threads,
+                is_minimal: true,
+                ..ZoneTask::default()
+            };
+            return program.plan(&task, &Place { program: input.program, version: "", folder: input.folder });
+        }
         let fill =
             |text: &String| fill_with(text, |word| input.value(word)).expect("tests fill every recipe");
         let files = self.files.iter().map(|(name, text)| (name.clone(), fill(text)));
-        Plan { command: self.command.iter().map(fill).collect(), files: files.collect() }
+        let command = self.command.iter().map(fill).collect();
+        LaunchPlan { command, files: files.collect(), ..LaunchPlan::default() }
     }
 }
 
 impl Input<'_> {
     /// The value of a placeholder.
     fn value(&self, word: &str) -> Option<String> {
-        let families = if self.listen.is_ipv6() { ["-v6", ""] } else { ["", "-v6"] };
         Some(match word {
             "program" => self.program.to_owned(),
             "listen" => self.listen.to_string(),
             "listen_address" => self.listen.ip().to_string(),
             "listen_port" => self.listen.port().to_string(),
-            // BIND's option for this family of addresses, and that for the other.
-            "family" => families[0].to_owned(),
-            "other_family" => families[1].to_owned(),
             "workers" => self.threads.to_string(),
             "core" => self.core.to_string(),
             "zone" => ZONE.to_owned(),

@@ -3,12 +3,14 @@
 use super::limits;
 use super::question;
 use super::recipe::{Answers, Input, Recipe};
-use crate::device::program::{command_output, find_in_path, is_confined_by_apparmor};
 use crate::process::supervisor::LaunchRequest;
-use crate::process::{Process, WorkingFolder, may_start_elsewhere, own_program};
+use crate::process::{Process, own_program};
 use crate::usage::{self, Usage};
 use measure::experiment::Program;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use servers::WorkingFolder;
+use servers::process::{free_address, may_start_elsewhere};
+use servers::program::{command_output, find_in_path, is_confined_by_apparmor};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Time limit of a program that is asked for its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Attempts to find a port that is free for UDP and TCP.
-const PORT_TRIES: usize = 32;
 
 /// Characters of a server's last output in an error.
 const LOG_CHARACTERS: usize = 600;
@@ -150,7 +149,8 @@ impl Running {
     ) -> Result<Running, String> {
         let failed = |error: String| format!("{}: {error}", server.recipe.title);
         let folder = WorkingFolder::new().map_err(|error| failed(error.to_string()))?;
-        let listen = free_address(host).map_err(failed)?;
+        let listen =
+            free_address(host).map_err(|error| failed(format!("no free port on {host}: {error}")))?;
         let plan = server.recipe.plan(&Input {
             program: &server.program,
             listen,
@@ -165,13 +165,7 @@ impl Running {
             command: plan.command.clone(),
             files: plan.files.clone().into_iter().collect(),
         };
-        let request = LaunchRequest {
-            folder: folder.path().to_owned(),
-            files: plan.files,
-            command: plan.command,
-            environment: Default::default(),
-            cores: place.cores.clone(),
-        };
+        let request = LaunchRequest { folder: folder.path().to_owned(), plan, cores: place.cores.clone() };
         let begin = Instant::now();
         let mut process = Process::start(request, folder).map_err(|error| failed(error.to_string()))?;
         let answers = server.recipe.answers;
@@ -245,26 +239,6 @@ fn tail(text: &str) -> String {
 fn memory_of(pid: u32) -> u64 {
     let kib = |file: &str, key: &str| usage::numbers(format!("/proc/{pid}/{file}")).get(key).copied();
     kib("smaps_rollup", "Pss").or_else(|| kib("status", "VmRSS")).unwrap_or(0) * 1024
-}
-
-/// This address with a port that is free for UDP and TCP.
-///
-/// # Errors
-///
-/// The host does not have the address, or no port is free.
-pub fn free_address(host: IpAddr) -> Result<SocketAddr, String> {
-    let mut failure = String::new();
-    for _ in 0..PORT_TRIES {
-        let free = TcpListener::bind((host, 0)).and_then(|tcp| {
-            let address = tcp.local_addr()?;
-            UdpSocket::bind(address).map(|_udp| address)
-        });
-        match free {
-            Ok(address) => return Ok(address),
-            Err(error) => failure = error.to_string(),
-        }
-    }
-    Err(format!("no free port on {host}: {failure}"))
 }
 
 /// Path of a program that the user gave for a recipe.

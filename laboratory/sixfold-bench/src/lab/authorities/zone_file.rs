@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn our_own_authority_loads_the_file_and_counts_its_names() {
-        let folder = crate::process::WorkingFolder::new().unwrap();
+        let folder = servers::WorkingFolder::new().unwrap();
         let path = folder.path().join("zone");
         assert_eq!(write(&path, 4).unwrap(), path.metadata().unwrap().len());
         let records = authority::Records::load(&path).unwrap();

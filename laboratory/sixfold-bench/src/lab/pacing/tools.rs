@@ -2,10 +2,10 @@
 //! names of the trial in their order, so the receiver judges them as it judges the tester.
 
 use super::{ZONE, names};
-use crate::device::program::find_in_path;
 use crate::lab::context::Context;
-use crate::process::WorkingFolder;
 use measure::experiment::Program;
+use servers::WorkingFolder;
+use servers::program::find_in_path;
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

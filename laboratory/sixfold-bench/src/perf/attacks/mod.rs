@@ -8,7 +8,6 @@ mod clients;
 mod limits;
 mod source;
 
-use crate::device::TrustAnchor;
 use crate::perf::device::Device;
 use crate::perf::kind::{self, Setup};
 use crate::perf::networks;
@@ -18,6 +17,7 @@ use authority::{Server, Settings, Source};
 use clients::{Clients, Kind, Phase, Report};
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::TrustAnchor;
 use signed_zones::attacks::{Attack, Sizes};
 use source::AttackedZones;
 use std::io;

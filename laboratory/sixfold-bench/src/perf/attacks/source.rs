@@ -1,7 +1,7 @@
 //! The attacked zones as content of the authority.
 
-use crate::device::TrustAnchor;
 use authority::{Body, Kind, Source};
+use servers::TrustAnchor;
 use signed_zones::Anchor;
 use signed_zones::attacks::{Attacked, Sizes};
 use std::fmt;
@@ -30,12 +30,7 @@ impl AttackedZones {
     /// Trust anchor of the root. `None`: the zones have none that is a DS record.
     pub fn trust_anchor(&self) -> Option<TrustAnchor> {
         self.0.anchors().iter().find_map(|anchor| match anchor {
-            Anchor::Ds(zone, rdata) => Some(TrustAnchor {
-                zone: signed_zones::name::text(zone),
-                key_tag: u16::from_be_bytes([rdata[0], rdata[1]]),
-                algorithm: rdata[2],
-                digest: rdata[4..].iter().map(|octet| format!("{octet:02X}")).collect(),
-            }),
+            Anchor::Ds(zone, rdata) => Some(TrustAnchor::of_rdata(signed_zones::name::text(zone), rdata)),
             _ => None,
         })
     }

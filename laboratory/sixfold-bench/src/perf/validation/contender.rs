@@ -1,8 +1,8 @@
 //! A device that takes part with validation, or without.
 
-use crate::device::TrustAnchor;
 use crate::perf::device::Device;
 use crate::perf::kind::Setup;
+use servers::TrustAnchor;
 
 /// Device with validation, or without.
 pub struct Contender<'d> {

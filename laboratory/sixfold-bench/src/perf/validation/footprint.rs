@@ -1,6 +1,5 @@
 //! Memory that validation takes: Sixfold with a small cache, which is full in each run, with validation and without.
 
-use crate::device::TrustAnchor;
 use crate::perf::section::{Bound, Goal, cell, summary, table_of};
 use crate::perf::series::{self, Timing};
 use crate::perf::tester::{Answers, Names, Pace, Tester};
@@ -8,6 +7,7 @@ use crate::perf::validation::contender::Contender;
 use crate::perf::validation::question::check_validation;
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::TrustAnchor;
 use std::io;
 
 /// Size of the cache in MiB.

@@ -1,6 +1,5 @@
 //! Keys of the signed zones, made anew for each run: their records, their signatures, and the bare verification of one.
 
-use crate::device::TrustAnchor;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::error::Unspecified;
 use aws_lc_rs::rand::SystemRandom;
@@ -9,6 +8,7 @@ use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, ED25519, EcdsaKeyPair, Ed25519KeyPair, KeyPair,
     RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
 };
+use servers::TrustAnchor;
 use std::io;
 
 /// Octets of the DER form of an RSA-2048 key with the exponent 65537 (RFC 8017 appendix A.1.1): the modulus follows 9 octets of headers
@@ -176,12 +176,7 @@ impl Key {
 
     /// Trust anchor for a zone with this key. `text`: its name, with the final dot.
     pub fn trust_anchor(&self, zone: &[u8], text: &str) -> TrustAnchor {
-        TrustAnchor {
-            zone: text.to_owned(),
-            key_tag: self.tag(),
-            algorithm: self.algorithm().number(),
-            digest: self.digest(zone).as_ref().iter().map(|octet| format!("{octet:02X}")).collect(),
-        }
+        TrustAnchor::of_rdata(text.to_owned(), &self.ds(zone))
     }
 }
 

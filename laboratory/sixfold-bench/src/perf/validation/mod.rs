@@ -19,7 +19,6 @@ mod records;
 mod replies;
 mod zones;
 
-use crate::device::TrustAnchor;
 use crate::perf::device::Device;
 use crate::perf::kind::Kind;
 use crate::perf::limits;
@@ -35,6 +34,7 @@ use keys::Algorithm;
 use question::check_validation;
 use report::table::Table;
 use serde_json::{Value, json};
+use servers::TrustAnchor;
 use std::io;
 use std::sync::Arc;
 use zones::Zones;

@@ -12,12 +12,12 @@
 //! All names that exist have one RRset of interest, of one record. What a name lacks is denied by its own NSEC record, whose next name is
 //! the shortest one below it, as RFC 9824 section 3.2 has it. Every other question is refused.
 
-use crate::device::TrustAnchor;
 use crate::perf::validation::keys::{Algorithm, Key};
 use crate::perf::validation::leaves::{LEAVES, Leaves, Sample, Writer, leaf_number};
 use crate::perf::validation::records::child;
 use crate::perf::validation::replies::{BOGUS, Replies};
 use authority::{Body, Kind, Source};
+use servers::TrustAnchor;
 use std::fmt;
 use std::io;
 use std::net::Ipv4Addr;

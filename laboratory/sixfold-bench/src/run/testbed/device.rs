@@ -3,13 +3,13 @@
 use super::{LogEntry, RunningDevice, Testbed};
 use crate::agent::protocol::{Start, Started, Target};
 use crate::device::{Recipe, Settings};
-use crate::process::may_start_elsewhere;
 use crate::run::cores::Cores;
 use crate::sockets;
 use measure::order::Load;
 use measure::plan::Plan;
 use measure::procedure::{Setup, Task};
 use measure::run::{Cell, Device, Purpose};
+use servers::process::may_start_elsewhere;
 use std::collections::BTreeMap;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};

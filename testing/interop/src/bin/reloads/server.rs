@@ -145,7 +145,7 @@ impl Server {
         self.signal(Signal::HUP)?;
         std::thread::sleep(Duration::from_millis(20));
         let begun = Instant::now();
-        let status = self.process.stop("TERM");
+        let status = self.process.stop(Signal::TERM);
         if status.success() { Ok(begun.elapsed()) } else { Err(format!("the server ended with {status}")) }
     }
 }

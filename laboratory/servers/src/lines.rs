@@ -1,8 +1,8 @@
-//! Lines of a configuration in which a user's line replaces the template's line for the same key: for servers that
+//! Lines of a configuration in which a user's line replaces the recipe's line for the same key: for servers that
 //! refuse a key given twice.
 
-/// Merges the user's lines into the template's. The key of a line is its first word.
-pub(super) fn merge_options(ours: Vec<String>, theirs: &[String]) -> Vec<String> {
+/// Merges the user's lines into the recipe's. The key of a line is its first word.
+pub(crate) fn merge_options(ours: Vec<String>, theirs: &[String]) -> Vec<String> {
     let mut lines = ours;
     for line in theirs {
         lines.retain(|our| key(our) != key(line));

@@ -1,6 +1,6 @@
-//! Programs of devices: how they are found, and their version.
+//! Programs of servers: how they are found, and their version.
 
-use super::Template;
+use crate::recipe::Recipe;
 use std::fmt;
 use std::fs;
 use std::io::Read;
@@ -32,41 +32,41 @@ impl fmt::Display for ProgramError {
 
 impl std::error::Error for ProgramError {}
 
-/// Finds a template's program: the given one, or the one beside our own executable if this project builds it, or one in
+/// Finds a recipe's program: the given one, or the one beside our own executable if this project builds it, or one in
 /// PATH or in the folders where servers are installed, which are not in every user's PATH.
 ///
 /// # Errors
 ///
-/// [`ProgramError`]: there is no such file, with the remedy of the template.
-pub(super) fn find(template: &Template, given: Option<&str>) -> Result<PathBuf, ProgramError> {
+/// [`ProgramError`]: there is no such file, with the remedy of the recipe.
+pub fn find(recipe: &Recipe, given: Option<&str>) -> Result<PathBuf, ProgramError> {
     let missing = |program: &str| ProgramError {
         program: program.to_owned(),
         place: "installed on this host".to_owned(),
-        remedy: template.remedy.to_owned(),
+        remedy: recipe.remedy.to_owned(),
     };
     if let Some(given) = given {
         let found = if given.contains('/') { Some(PathBuf::from(given)) } else { find_in_path(given) };
         return found.filter(|path| path.is_file()).ok_or_else(|| missing(given));
     }
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(template.program));
-    let beside = beside.filter(|path| template.program == "sixfold" && path.is_file());
-    beside.or_else(|| find_in_path(template.program)).ok_or_else(|| missing(template.program))
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(recipe.program));
+    let beside = beside.filter(|path| recipe.program == "sixfold" && path.is_file());
+    beside.or_else(|| find_in_path(recipe.program)).ok_or_else(|| missing(recipe.program))
 }
 
-/// Finds a template's program in the root of another system. Its path is that of the other system.
+/// Finds a recipe's program in the root of another system. Its path is that of the other system.
 ///
 /// # Errors
 ///
 /// [`ProgramError`]: there is no such file, with the way to make such a root.
-pub(super) fn find_in(template: &Template, root: &Path) -> Result<String, ProgramError> {
-    let found = ["usr/sbin", "usr/bin"].map(|folder| Path::new(folder).join(template.program));
+pub fn find_in(recipe: &Recipe, root: &Path) -> Result<String, ProgramError> {
+    let found = ["usr/sbin", "usr/bin"].map(|folder| Path::new(folder).join(recipe.program));
     let found = found.into_iter().find(|path| root.join(path).is_file());
     found.map(|path| format!("/{}", path.display())).ok_or_else(|| {
         // Remedies of packages are of the form "install it with `apt-get install PACKAGE`".
         let package =
-            template.remedy.split("apt-get install ").nth(1).unwrap_or_default().trim_end_matches('`');
+            recipe.remedy.split("apt-get install ").nth(1).unwrap_or_default().trim_end_matches('`');
         ProgramError {
-            program: template.program.to_owned(),
+            program: recipe.program.to_owned(),
             place: format!("in {}", root.display()),
             remedy: format!(
                 "mmdebstrap --variant=minbase --include={package} trixie DIR makes such a folder"
@@ -84,19 +84,24 @@ pub fn find_in_path(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Version that a program reports when it is started by this command: the first line with the template's prefix, from the prefix on, else
-/// the first line with a digit. Empty if the program prints nothing in time.
-pub(super) fn version(template: &Template, mut program: Command) -> String {
-    let said = command_output(program.args(template.version), VERSION_TIMEOUT);
-    let titled = |line| str::find(line, template.version_prefix).map(|at| &line[at..]);
-    let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
-    let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
-    line.unwrap_or_default().trim().chars().take(VERSION_CHARACTERS).collect()
+impl Recipe {
+    /// Version in what a program says of it: the first line with the recipe's prefix, from the prefix on, else the first line with a digit.
+    pub fn version_in(&self, said: &str) -> String {
+        let titled = |line| str::find(line, self.version_prefix).map(|at| &line[at..]);
+        let has_digit = |line: &&str| line.contains(|c: char| c.is_ascii_digit());
+        let line = said.lines().filter_map(titled).find(has_digit).or_else(|| said.lines().find(has_digit));
+        line.unwrap_or_default().trim().chars().take(VERSION_CHARACTERS).collect()
+    }
+}
+
+/// Version that a program reports when it is started by this command. Empty if the program prints nothing in time.
+pub fn version(recipe: &Recipe, mut program: Command) -> String {
+    recipe.version_in(&command_output(program.args(recipe.version), VERSION_TIMEOUT))
 }
 
 /// The first two numbers of a version, behind the words before them: (9, 18) of `BIND 9.18.49` behind `BIND `. Zeros if there are
 /// none.
-pub(super) fn release(version: &str, before: &str) -> (u32, u32) {
+pub(crate) fn release(version: &str, before: &str) -> (u32, u32) {
     let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
     let number = version.split_once(before).map_or("", |(_, rest)| rest);
     let mut parts = number.split('.').map(|part| digits(part).parse::<u32>().unwrap_or(0));
@@ -130,7 +135,7 @@ fn read(mut pipe: impl Read + Send + 'static) -> std::sync::mpsc::Receiver<Strin
 
 /// Returns true if AppArmor enforces a profile for a program. Only root can read the list of profiles; confined servers
 /// are mostly started by root.
-pub(crate) fn is_confined_by_apparmor(program: &str) -> bool {
+pub fn is_confined_by_apparmor(program: &str) -> bool {
     let profiles = fs::read_to_string("/sys/kernel/security/apparmor/profiles").unwrap_or_default();
     let name = program.rsplit('/').next().unwrap_or_default();
     profiles.lines().any(|line| {
@@ -142,22 +147,24 @@ pub(crate) fn is_confined_by_apparmor(program: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn template(program: &'static str, version: &'static [&'static str]) -> Template {
-        Template {
+    fn recipe(program: &'static str, version: &'static [&'static str]) -> Recipe {
+        Recipe {
             name: "test",
             program,
             remedy: "apt-get install nothing",
             version,
             version_prefix: "Version",
             encrypted: &[],
-            plan: |_| super::super::LaunchPlan::default(),
+            ready: crate::process::Ready::Answer,
+            lacks: None,
+            plan: |_, _| crate::recipe::LaunchPlan::default(),
         }
     }
 
     #[test]
     fn a_missing_program_is_named_with_the_way_to_get_it() {
         for given in [None, Some("nowhere-at-all"), Some("/nowhere/at-all")] {
-            let error = find(&template("nowhere-at-all", &[]), given).unwrap_err().to_string();
+            let error = find(&recipe("nowhere-at-all", &[]), given).unwrap_err().to_string();
             assert!(
                 error.contains("at-all is not installed on this host: apt-get install nothing"),
                 "{error}"
@@ -167,10 +174,9 @@ mod tests {
 
     #[test]
     fn the_version_is_the_first_line_with_a_digit() {
-        let shell =
-            find(&template("sh", &["-c", "echo hello; echo Version 1.2 >&2; sleep 0"]), None).unwrap();
-        let template = template("sh", &["-c", "echo hello; echo; echo ' Version 1.2 '; echo 3"]);
-        assert_eq!(version(&template, Command::new(shell)), "Version 1.2");
+        let shell = find(&recipe("sh", &["-c", "echo hello; echo Version 1.2 >&2; sleep 0"]), None).unwrap();
+        let recipe = recipe("sh", &["-c", "echo hello; echo; echo ' Version 1.2 '; echo 3"]);
+        assert_eq!(version(&recipe, Command::new(shell)), "Version 1.2");
     }
 
     #[test]
