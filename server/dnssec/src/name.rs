@@ -159,18 +159,21 @@ pub const ORDER_KEY: usize = 2 * MAX_NAME;
 /// the right, in lower case, and ends with 0; in it, 0 and 1 become 1 and 1, and 1 and 2. Returns their number.
 pub fn order_key(name: &[u8], key: &mut [u8; ORDER_KEY]) -> usize {
     let starts = Starts::of(name);
-    let labels = (0..starts.count).filter_map(|number| starts.nth_from_end(name, number));
-    let escaped = |octet: u8| match octet.to_ascii_lowercase() {
-        low @ 0..=1 => [Some(1), Some(low + 1)],
-        octet => [Some(octet), None],
-    };
-    let octets = labels
-        .flat_map(|label| label.iter().flat_map(move |&octet| escaped(octet)).chain([Some(0)]))
-        .flatten();
     let mut length = 0;
-    for (place, octet) in key.iter_mut().zip(octets) {
-        *place = octet;
-        length += 1;
+    let mut push = |octet| {
+        if let Some(place) = key.get_mut(length) {
+            *place = octet;
+            length += 1;
+        }
+    };
+    for label in (0..starts.count).filter_map(|number| starts.nth_from_end(name, number)) {
+        for octet in label.iter().map(u8::to_ascii_lowercase) {
+            if octet <= 1 {
+                push(1);
+            }
+            push(octet + u8::from(octet <= 1));
+        }
+        push(0);
     }
     length
 }

@@ -193,7 +193,7 @@ impl Answer {
 /// An encrypted transport that a resolver offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encrypted {
-    /// `TLS` or `HTTPS`.
+    /// `TLS`, `HTTPS` or `QUIC`.
     pub transport: &'static str,
     /// Address and port.
     pub address: SocketAddr,

@@ -18,7 +18,7 @@ pub const ANNOUNCED: usize = 128;
 pub const OFFERS: usize = 8;
 
 /// Encrypted transports of one resolver that are tried.
-pub const ENCRYPTED: usize = 4;
+pub const ENCRYPTED: usize = 6;
 
 /// Frames of HTTP/2 that are read for one answer. A server sends settings, a window, the headers and the message.
 pub const FRAMES: usize = 100;

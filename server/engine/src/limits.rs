@@ -169,8 +169,9 @@ pub const CHAIN_OCTETS: usize = 4096;
 /// One client network alone gets a third of them, and one customer half (`client/chased.rs`).
 pub const CHASES: usize = 1024;
 
-/// Octets of parked replies of the A lookup, which wait for the AAAA lookup (`lookup` parallel or staggered): 100,000 replies of
-/// 160 octets. A reply that has no room is dropped, and the A lookup is asked again once the AAAA lookup is decided.
+/// Octets of parked replies: of the A lookup, which wait for the AAAA lookup (`lookup` parallel or staggered), and of those that are
+/// validated. They are 100,000 replies of 160 octets. A reply of the A lookup that has no room is dropped, and asked again once the AAAA
+/// lookup is decided.
 pub const PARKED_OCTETS: usize = 16 << 20;
 
 /// Token buckets of rate limits, a power of two: 2^17 of 16 octets are 2 MiB per worker, touched only if there is a limit. A

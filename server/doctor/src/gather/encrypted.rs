@@ -1,9 +1,9 @@
-//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462), or that routers announce (RFC 9463): DNS over TLS
-//! and over HTTPS with a question; HTTPS without HTTP/2 or without a path as far as the handshake. Of certificates the time and the names
-//! are judged; which authority a client believes is the client's matter.
+//! Encrypted transports that a resolver offers at `_dns.resolver.arpa` (RFC 9462), or that routers announce (RFC 9463): DNS over TLS,
+//! over HTTPS and over QUIC with a question; HTTPS without HTTP/2 or without a path as far as the handshake. Of certificates the time and
+//! the names are judged; which authority a client believes is the client's matter.
 
-use super::https;
 use super::question::{Bits, Question};
+use super::{https, quic};
 use crate::facts::Encrypted;
 use crate::limits::ENCRYPTED;
 use gateways::told::IPV4ONLY_ARPA;
@@ -24,8 +24,9 @@ const PORT: u16 = 3;
 const IPV6_HINT: u16 = 6;
 const DOHPATH: u16 = 7;
 
-/// ALPN of DNS over TLS, and of the two versions of HTTP that go over TCP.
+/// ALPN of DNS over TLS and over QUIC, and of the two versions of HTTP that go over TCP.
 const DOT: &[u8] = b"dot";
+const DOQ: &[u8] = b"doq";
 const HTTP: [&[u8]; 2] = [https::H2, b"http/1.1"];
 
 const SECS_PER_DAY: u64 = 86_400;
@@ -43,6 +44,8 @@ pub struct Binding {
     pub has_tls: bool,
     /// True if it has DNS over HTTPS, over TCP.
     pub has_https: bool,
+    /// True if it has DNS over QUIC.
+    pub has_quic: bool,
     /// Its path for DNS over HTTPS, without the variable of the template.
     pub path: Option<String>,
 }
@@ -92,6 +95,7 @@ impl Binding {
         while let Some((length, after)) = protocols.split_first() {
             let (protocol, others) = after.split_at_checked(usize::from(*length))?;
             self.has_tls |= protocol == DOT;
+            self.has_quic |= protocol == DOQ;
             self.has_https |= HTTP.contains(&protocol);
             protocols = others;
         }
@@ -144,9 +148,11 @@ pub fn attempt_all(
     for binding in bindings {
         let given = binding.addresses.first().copied().map(IpAddr::from);
         let Some(ip) = given.or(own) else { continue };
-        for (is_offered, transport, port) in
-            [(binding.has_tls, "TLS", 853), (binding.has_https, "HTTPS", 443)]
-        {
+        for (is_offered, transport, port) in [
+            (binding.has_tls, "TLS", 853),
+            (binding.has_https, "HTTPS", 443),
+            (binding.has_quic, "QUIC", 853),
+        ] {
             let address = with_scope(ip, binding.port.unwrap_or(port), scope);
             let is_new = !tried.iter().any(|one| one.address == address && one.transport == transport);
             if is_offered && is_new && tried.len() < ENCRYPTED {
@@ -191,19 +197,15 @@ fn exchange(
     path: Option<&str>,
     timeout: Duration,
 ) -> io::Result<Option<CertificateDer<'static>>> {
-    let is_dot = transport == "TLS";
-    let provider = tls::provider();
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
-    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-    let verifier = Arc::new(Anybody(provider));
-    let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
-    config.alpn_protocols =
-        if is_dot { vec![DOT.to_vec()] } else { HTTP.iter().map(|name| name.to_vec()).collect() };
-    let authority =
-        name.map_or_else(|| address.to_string(), |name| format!("{}:{}", name.to_str(), address.port()));
+    let question = Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default());
     // A server with several certificates chooses by the name.
-    let name = name.cloned().unwrap_or_else(|| ServerName::IpAddress(address.ip().into()));
-    let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
+    let wanted = name.cloned().unwrap_or_else(|| ServerName::IpAddress(address.ip().into()));
+    if transport == "QUIC" {
+        return quic::ask(settings(&[DOQ])?, address, &wanted.to_str(), &question, timeout);
+    }
+    let is_dot = transport == "TLS";
+    let settings = settings(if is_dot { &[DOT] } else { &HTTP })?;
+    let session = ClientConnection::new(Arc::new(settings), wanted).map_err(io::Error::other)?;
     let socket = TcpStream::connect_timeout(&address, timeout)?;
     socket.set_read_timeout(Some(timeout))?;
     socket.set_write_timeout(Some(timeout))?;
@@ -211,16 +213,28 @@ fn exchange(
     while stream.conn.is_handshaking() {
         stream.conn.complete_io(&mut stream.sock)?;
     }
-    let question = Question::new(IPV4ONLY_ARPA, Type::AAAA, Bits::default());
     if is_dot {
         question.exchange(&mut stream)?;
     } else if let Some(path) = path
         && stream.conn.alpn_protocol() == Some(https::H2)
     {
+        let authority =
+            name.map_or_else(|| address.to_string(), |name| format!("{}:{}", name.to_str(), address.port()));
         https::ask(&mut stream, &authority, path, &question)?;
     }
     let certificates = stream.conn.peer_certificates().unwrap_or_default();
     Ok(certificates.first().map(|certificate| certificate.clone().into_owned()))
+}
+
+/// TLS with any certificate, and one of these protocols.
+fn settings(protocols: &[&[u8]]) -> io::Result<ClientConfig> {
+    let provider = tls::provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider));
+    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
+    let verifier = Arc::new(Anybody(provider));
+    let mut settings = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    settings.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    Ok(settings)
 }
 
 fn why(error: &io::Error) -> String {
@@ -322,11 +336,13 @@ mod tests {
         let of = Binding::of_record(&rdata(b"\x03dot\x02h2", 8853)).unwrap();
         assert_eq!((of.has_tls, of.has_https, of.port, of.addresses.len()), (true, true, Some(8853), 0));
         assert_eq!(of.server_name().unwrap().to_str(), "dns.example");
+        assert!(!of.has_quic);
         let mut hinted = rdata(b"\x03doq", 853);
         hinted.extend([0, 6, 0, 16]);
         hinted.extend(Ipv6Addr::LOCALHOST.octets());
         let of = Binding::of_record(&hinted).unwrap();
-        assert_eq!((of.has_tls, of.has_https, &of.addresses[..]), (false, false, &[Ipv6Addr::LOCALHOST][..]));
+        assert_eq!((of.has_tls, of.has_https, of.has_quic), (false, false, true));
+        assert_eq!(of.addresses, [Ipv6Addr::LOCALHOST]);
         for length in 0..hinted.len() - 20 {
             let is_whole = length == 15 || length == 23;
             assert!(is_whole || Binding::of_record(&hinted[..length]).is_none(), "{length} octets");

@@ -9,6 +9,7 @@ mod host;
 mod https;
 mod path;
 mod question;
+mod quic;
 mod resolver;
 mod routers;
 

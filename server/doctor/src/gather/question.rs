@@ -59,6 +59,11 @@ impl Question {
         Ok(octets)
     }
 
+    /// The message with the ID 0, as DNS over QUIC wants it (RFC 9250 section 4.2.1).
+    pub fn without_id(&self) -> &[u8] {
+        &self.octets
+    }
+
     /// Asks over UDP, and over TCP if the answer is truncated.
     pub fn ask(&self, server: SocketAddr, timeout: Duration) -> Result<Vec<u8>, Answer> {
         let reply = self.ask_udp(server, timeout)?;

@@ -125,14 +125,21 @@ impl Key {
 /// Records of all zones.
 pub(crate) struct Ranges {
     ring: Ring,
-    /// Entries in the order of their keys.
     entries: Vec<Range>,
+    /// Places of entries that are not used.
+    free: Vec<u16>,
+    /// Places of the others in the order of their keys: two octets move for each entry behind a new one, and not sixteen.
+    order: Vec<u16>,
 }
 
 impl Default for Ranges {
     fn default() -> Ranges {
-        let ring = Ring::new(RANGE_OCTETS - RANGES * size_of::<Range>());
-        Ranges { ring, entries: Vec::with_capacity(RANGES) }
+        Ranges {
+            ring: Ring::new(RANGE_OCTETS - RANGES * (size_of::<Range>() + 2 * size_of::<u16>())),
+            entries: Vec::with_capacity(RANGES),
+            free: Vec::with_capacity(RANGES),
+            order: Vec::with_capacity(RANGES),
+        }
     }
 }
 
@@ -141,6 +148,8 @@ impl Ranges {
     pub fn clear(&mut self) {
         self.ring.clear();
         self.entries.clear();
+        self.free.clear();
+        self.order.clear();
     }
 
     /// Forgets the records of all zones that have names at or below a name: those above it, and those at or below it.
@@ -148,16 +157,20 @@ impl Ranges {
         let mut order = [0; ORDER_KEY];
         let length = order_key(name, &mut order);
         let order = &order[..length];
-        let Ranges { ring, entries } = self;
-        entries.retain(|range| {
-            let zone = zone_of(split_key(ring.get(range.place)).0);
-            !zone.starts_with(order) && !order.starts_with(zone)
+        let Ranges { ring, entries, free, order: places } = self;
+        places.retain(|&place| {
+            let zone = zone_of(split_key(ring.get(entries[usize::from(place)].place)).0);
+            let stays = !zone.starts_with(order) && !order.starts_with(zone);
+            if !stays {
+                free.push(place);
+            }
+            stays
         });
     }
 
     /// True if there are no records.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.order.is_empty()
     }
 
     /// Keeps the denials of a reply that was found secure, whose question went to a group of upstreams, for some seconds at most.
@@ -198,24 +211,30 @@ impl Ranges {
         ZoneRanges { ranges: self, group, zone, now }
     }
 
-    fn key(&self, range: &Range) -> &[u8] {
-        split_key(self.ring.get(range.place)).0
+    /// Key of the entry at a place.
+    fn key(&self, place: u16) -> &[u8] {
+        split_key(self.ring.get(self.entries[usize::from(place)].place)).0
     }
 
-    /// Index of the entry of a key; or the one that it would have.
+    /// Index of a key in the order; or the one that it would have.
     fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        self.entries.binary_search_by(|range| self.key(range).cmp(key))
+        self.order.binary_search_by(|&place| self.key(place).cmp(key))
+    }
+
+    /// Entry at an index of the order.
+    fn at(&mut self, index: usize) -> &mut Range {
+        &mut self.entries[usize::from(self.order[index])]
     }
 
     fn get(&self, key: &Key) -> Option<&Range> {
-        self.find(key.as_slice()).ok().map(|at| &self.entries[at])
+        self.find(key.as_slice()).ok().map(|at| &self.entries[usize::from(self.order[at])])
     }
 
     /// Last entry of the kind of a key for which the condition holds; it holds for all up to some entry.
     fn last_of_kind(&self, key: &Key, is_before: impl Fn(&[u8]) -> bool) -> Option<&Range> {
-        let end = self.entries.partition_point(|range| is_before(self.key(range)));
-        let last = self.entries[..end].last()?;
-        self.key(last).starts_with(key.of_kind()).then_some(last)
+        let end = self.order.partition_point(|&place| is_before(self.key(place)));
+        let last = *self.order[..end].last()?;
+        self.key(last).starts_with(key.of_kind()).then(|| &self.entries[usize::from(last)])
     }
 
     fn put(&mut self, key: &Key, set: &Rrset<'_>, secs: u32, now: Instant) {
@@ -227,8 +246,15 @@ impl Ranges {
         let Some(place) = self.ring.push(&[&length, key, &octets]) else { return };
         let range = Range { expires, place, is_used: Cell::new(false) };
         match self.find(key) {
-            Ok(at) => self.entries[at] = range,
-            Err(at) => self.entries.insert(at, range),
+            Ok(at) => *self.at(at) = range,
+            Err(at) => {
+                let place = self.free.pop().unwrap_or(self.entries.len() as u16);
+                match self.entries.get_mut(usize::from(place)) {
+                    Some(free) => *free = range,
+                    None => self.entries.push(range),
+                }
+                self.order.insert(at, place);
+            }
         }
     }
 
@@ -236,21 +262,22 @@ impl Ranges {
     /// some steps the next ones.
     fn make_room(&mut self, length: usize, now: Instant) {
         let mut chances = SECOND_CHANCES;
-        while self.entries.len() == RANGES || !self.ring.has_room(length) {
+        while self.order.len() == RANGES || !self.ring.has_room(length) {
             let Some(place) = self.ring.oldest() else { return };
             let found = self.find(split_key(self.ring.get(place)).0);
-            let Some(at) = found.ok().filter(|&at| self.entries[at].place == place) else {
+            let Some(at) = found.ok().filter(|&at| self.at(at).place == place) else {
                 self.ring.drop_oldest();
                 continue;
             };
-            let range = &mut self.entries[at];
+            let range = self.at(at);
             let stays = range.is_used.replace(false) && range.expires > now && chances > 0;
             chances -= usize::from(stays);
             let renewed = if stays { self.ring.renew_oldest() } else { None };
             match renewed {
-                Some(place) => range.place = place,
+                Some(place) => self.at(at).place = place,
                 None => {
-                    self.entries.remove(at);
+                    let place = self.order.remove(at);
+                    self.free.push(place);
                     if !stays {
                         self.ring.drop_oldest();
                     }
@@ -272,7 +299,7 @@ fn zone_of(key: &[u8]) -> &[u8] {
 }
 
 /// Record and signatures of an RRset, as an entry has them. `None`: it has several records, or is too long.
-fn octets_of(set: &Rrset<'_>) -> Option<Box<[u8]>> {
+fn octets_of(set: &Rrset<'_>) -> Option<Vec<u8>> {
     let record = set.only_record()?;
     let mut octets = Vec::with_capacity(256);
     octets.extend_from_slice(LowerName::of(&set.owner()).as_wire());
@@ -297,7 +324,7 @@ fn octets_of(set: &Rrset<'_>) -> Option<Box<[u8]>> {
             return None;
         }
     }
-    Some(octets.into())
+    Some(octets)
 }
 
 /// True if an RRset is an NSEC3 record whose span is wide.
@@ -514,7 +541,7 @@ mod tests {
             let lines: [Line<'_>; 2] =
                 [(ZONE, Type::SOA, 60, &soa(60)), (b"\x01a\x04zone\0", Type::NSEC, 60, &nsec(next))];
             learn(&mut ranges, &lines, after(0));
-            assert_eq!(ranges.entries.len() == 2, is_kept, "{}", next.escape_ascii());
+            assert_eq!(ranges.order.len() == 2, is_kept, "{}", next.escape_ascii());
         }
     }
 
@@ -538,7 +565,10 @@ mod tests {
     #[test]
     fn the_memory_is_that_of_the_start_and_records_in_use_stay() {
         let mut ranges = Ranges::default();
-        let reserved = |ranges: &Ranges| (ranges.entries.as_ptr(), ranges.entries.capacity());
+        let reserved = |ranges: &Ranges| {
+            let Ranges { entries, free, order, .. } = ranges;
+            [entries.as_ptr().addr(), free.as_ptr().addr(), order.as_ptr().addr(), entries.capacity()]
+        };
         let at_start = reserved(&ranges);
         let own: [Line<'_>; 2] =
             [(ZONE, Type::SOA, 3600, &soa(3600)), (ZONE, Type::NSEC, 3600, &nsec(b"\x01c\x04zone\0"))];
@@ -555,8 +585,11 @@ mod tests {
             zone.note_use(Type::NSEC, &name(ZONE));
         }
         assert_eq!(reserved(&ranges), at_start);
-        assert!(ranges.entries.len() > 3_000, "{}", ranges.entries.len());
-        assert!(ranges.entries.is_sorted_by(|a, b| ranges.key(a) < ranges.key(b)));
+        assert!(ranges.order.len() > 3_000, "{}", ranges.order.len());
+        assert!(ranges.order.is_sorted_by(|&a, &b| ranges.key(a) < ranges.key(b)));
+        let mut places: Vec<u16> = ranges.order.iter().chain(&ranges.free).copied().collect();
+        places.sort_unstable();
+        assert!(places.iter().copied().eq(0..ranges.entries.len() as u16), "each place is used once");
     }
 
     #[test]
@@ -566,7 +599,7 @@ mod tests {
             let lines: [Line<'_>; 2] =
                 [(ZONE, Type::SOA, 60, &soa(60)), (ZONE, Type::NSEC, 60, &nsec(b"\x01c\x04zone\0"))];
             learn(&mut ranges, &lines, after(u64::from(number)));
-            assert_eq!(ranges.entries.len(), 2);
+            assert_eq!(ranges.order.len(), 2);
         }
         let kept = ranges.of_zone(0, name(ZONE), after(50_000)).nsec(&name(b"\x01b\x04zone\0"));
         assert_eq!(kept.map(|kept| (kept.owner, kept.ttl)), Some((name(ZONE), 59)));

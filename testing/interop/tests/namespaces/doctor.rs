@@ -32,18 +32,19 @@ const OTHER: &str = "2001:db8:65::/96";
 /// Changes of the example, by the name of the network.
 fn changes(network: &str) -> Vec<(&'static str, &'static str)> {
     const LISTENERS: &str = "[tls]\ncertificate = \"SCRATCH/cert.pem\"\nkey = \"SCRATCH/key.pem\"\nlisten-dot = \
-                             [\"[2001:db8:c::1]:853\"]\nlisten-doh = [\"[2001:db8:c::1]:443\"]\nddr-name = \
-                             \"dns.example\"\n\n[network]";
+                             [\"[2001:db8:c::1]:853\"]\nlisten-doh = [\"[2001:db8:c::1]:443\"]\nlisten-doq = \
+                             [\"[2001:db8:c::1]:853\"]\nddr-name = \"dns.example\"\n\n[network]";
     let own = [("\"kea\"", "\"dnsmasq\""), ("64:ff9b::/96\"]", "2001:db8:64::/96\"]")];
     let bird = [("\"radvd\"", "\"bird\"")];
     let listeners = [("[network]", LISTENERS)];
-    let without_https = [("listen-doh = [\"[2001:db8:c::1]:443\"]\n", "")];
+    let without_others =
+        [("listen-doh = [\"[2001:db8:c::1]:443\"]\n", ""), ("listen-doq = [\"[2001:db8:c::1]:853\"]\n", "")];
     match network {
         "example" => Vec::new(),
         "own" => own.to_vec(),
         "bird" => [&own[..], &bird].concat(),
         "encrypted" => [&own[..], &bird, &listeners].concat(),
-        "over TLS" => [&own[..], &bird, &listeners, &without_https].concat(),
+        "over TLS" => [&own[..], &bird, &listeners, &without_others].concat(),
         _ => panic!("there is no network {network}"),
     }
 }
