@@ -3,7 +3,7 @@
 //!
 //! A process cannot enter a new namespace without a system call that Rust calls unsafe, so the program is executed
 //! once more under `unshare`. The namespace lives as long as the processes in it, and with `--kill-child` these end
-//! with `unshare`: nothing is left behind.
+//! with `unshare`: nothing is left behind. It is a part of `sixfold-bench conform`, so it is not that of the tests (`testing/kit`).
 
 use std::ffi::OsStr;
 use std::net::IpAddr;

@@ -2,6 +2,9 @@
 //!
 //! There is one thread per socket. Delayed replies wait in a queue; a thread sleeps in `recv` until the next of them
 //! is due, so a slow reply delays no other.
+//!
+//! It is a part of `sixfold-bench conform` and not the upstream of the tests (`testing/kit`): queries and replies have limits, an error is
+//! told and ends nothing, and a reply may be forged in each way that a case asks for.
 
 use crate::limits;
 use crate::message::{Transport, UpstreamQuery};

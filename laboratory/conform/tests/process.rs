@@ -3,7 +3,7 @@
 
 use sixfold_conform::case::Case;
 use sixfold_conform::{Outcome, Program, Runner};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -114,16 +114,13 @@ fn server_process() {
     };
     let upstream = quoted("forwarders")[0];
     let server = quoted("listen").into_iter().find(SocketAddr::is_ipv6).unwrap();
-    let clients = UdpSocket::bind(server).unwrap();
-    let questions = UdpSocket::bind("127.0.0.1:0").unwrap();
-    questions.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-    eprintln!("some line\nsixfold: ready");
-    let mut buffer = [0; 65_536];
-    loop {
-        let (length, client) = clients.recv_from(&mut buffer).unwrap();
-        questions.send_to(&buffer[..length], upstream).unwrap();
-        if let Ok(length) = questions.recv(&mut buffer) {
-            clients.send_to(&buffer[..length], client).unwrap();
+    let questions = kit::client::udp(Ipv4Addr::LOCALHOST.into(), upstream);
+    let server = kit::Upstream::start_at(server, move |asked, replies| {
+        questions.send(asked.message).unwrap();
+        if let Some(reply) = kit::client::receive(&questions, Duration::from_secs(1)) {
+            replies.now(reply);
         }
-    }
+    });
+    eprintln!("some line\nsixfold: ready");
+    server.join();
 }

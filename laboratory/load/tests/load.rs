@@ -2,7 +2,8 @@
 
 use crate::device;
 
-use device::{Device, Reply, assert_verdict, order};
+use device::{assert_verdict, order, right};
+use kit::Upstream;
 use measure::order::{Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, LoadError, NoCompanion, Progress, run};
@@ -14,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-fn answering(address: &str) -> Device {
-    Device::start(address, |query| Reply::now(query.right()))
+fn answering(address: &str) -> Upstream {
+    device::start(address, right)
 }
 
 fn go(order: &Load) -> Outcome {
@@ -39,32 +40,20 @@ fn threads_ports_groups_bursts_and_families_do_not_change_what_is_counted() {
         order.warm_up_ms = 100;
         let outcome = go(&order);
         assert_eq!((outcome.sent, outcome.valid, outcome.lost), (1000, 1000, 0), "{outcome:?}");
-        assert_eq!((outcome.names_used, device.received.load(Ordering::Relaxed)), (1200, 1200));
+        assert_eq!((outcome.names_used, device.all_asked("").values().sum::<u32>()), (1200, 1200));
         assert_verdict(&outcome, Verdict::Pass, "");
     }
 }
 
 #[test]
 fn several_source_addresses_are_used() {
-    let (tell, told) = mpsc::channel();
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let server = socket.local_addr().unwrap();
-    let listener = std::thread::spawn(move || {
-        let mut buffer = [0; 512];
-        for _ in 0..40 {
-            let (_, from) = socket.recv_from(&mut buffer).unwrap();
-            let _ = tell.send(from);
-        }
-    });
-    let mut order = order(server, 100.0, 400);
+    let silent = device::start("127.0.0.1:0", |_, _| ());
+    let mut order = order(silent.address, 100.0, 400);
     order.timeout_ms = 100;
     order.lanes.ports = 2;
     order.lanes.sources = vec!["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()];
     assert_eq!(go(&order).lost, 40);
-    listener.join().unwrap();
-    let mut sources: Vec<_> = told.iter().collect();
-    sources.sort();
-    sources.dedup();
+    let sources = silent.take_peers();
     let of = |address: &str| sources.iter().filter(|source| source.ip().to_string() == address).count();
     assert_eq!((of("127.0.0.1"), of("127.0.0.2")), (2, 2));
 }
@@ -74,12 +63,11 @@ fn a_closed_loop_goes_on_after_losses() {
     for (senders, receivers) in [(1, 0), (2, 1)] {
         let dropped = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&dropped);
-        let device = Device::start("127.0.0.1:0", move |query| {
+        let device = device::start("127.0.0.1:0", move |query, replies| {
             if query.number % 101 == 7 {
                 counter.fetch_add(1, Ordering::Relaxed);
-                Vec::new()
             } else {
-                Reply::now(query.right())
+                replies.now(query.right());
             }
         });
         let mut order = order(device.address, 1.0, 1500);
@@ -100,9 +88,9 @@ fn a_closed_loop_goes_on_after_losses() {
 #[test]
 fn a_share_of_names_is_asked_again_two_timeouts_after_its_answer_at_the_earliest() {
     let (tell, told) = mpsc::channel();
-    let device = Device::start("127.0.0.1:0", move |query| {
+    let device = device::start("127.0.0.1:0", move |query, replies| {
         let _ = tell.send((query.number, query.asked_before, Instant::now()));
-        Reply::now(query.right())
+        replies.now(query.right());
     });
     let mut order = order(device.address, 2000.0, 2000);
     (order.warm_up_ms, order.timeout_ms, order.cached_share) = (1000, 300, 0.5);
@@ -179,10 +167,7 @@ impl Companion for Server {
         let mut buffer = [0; 512];
         let mut count = 0;
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
-            let message = &buffer[..length];
-            let query =
-                device::Query { number: device::number(message), message, earlier_id: None, asked_before: 0 };
-            self.socket.send_to(&query.right(), from).unwrap();
+            self.socket.send_to(&device::Query::of(&buffer[..length]).right(), from).unwrap();
             count += 1;
         }
         self.served += count;
@@ -261,8 +246,8 @@ fn a_sender_that_cannot_start_ends_the_load_of_its_receiver_too() {
 #[test]
 fn a_burst_larger_than_all_that_is_out_at_its_rate_is_matched() {
     // The whole burst is outstanding before the first reply comes.
-    let device = Device::start("127.0.0.1:0", |query| {
-        vec![Reply { message: query.right(), after: Duration::from_millis(200), from_elsewhere: false }]
+    let device = device::start("127.0.0.1:0", |query, replies| {
+        replies.after(Duration::from_millis(200), query.right());
     });
     // Three timeouts at this rate are 3,000 queries.
     let mut order = order(device.address, 1.0, 3000);

@@ -3,8 +3,9 @@
 
 use crate::device;
 
-use device::stream::{Act, StreamDevice, right};
+use device::stream::{self, Act, right};
 use device::{Query, assert_verdict, order};
+use kit::Listening;
 use kit::message::framed;
 use measure::order::{Load, Pace, Transport};
 use measure::outcome::{Connections, Outcome, Verdict};
@@ -19,7 +20,7 @@ fn go(order: &Load) -> (Outcome, Connections) {
 }
 
 /// A load of 400 queries in a second over a transport.
-fn over(transport: Transport, device: &StreamDevice) -> Load {
+fn over(transport: Transport, device: &Listening) -> Load {
     Load { transport, ..order(device.address, 400.0, 1000) }
 }
 
@@ -28,7 +29,7 @@ fn with_fault(
     transport: Transport,
     fault: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
 ) -> (Outcome, Connections) {
-    let device = StreamDevice::start(move |query| match query.number % 40 {
+    let device = stream::start(move |query| match query.number % 40 {
         20 => fault(query),
         _ => right(query),
     });
@@ -68,12 +69,12 @@ fn a_device_without_fault_passes_with_a_connection_for_each_query() {
 
 #[test]
 fn a_few_connections_carry_all_queries_and_replies_out_of_order() {
-    let device = StreamDevice::start(|query| vec![Act::Keep(query.right(), 4)]);
+    let device = stream::start(|query| vec![Act::Keep(query.right(), 4)]);
     let (outcome, connections) = go(&over(Transport::TcpReuse, &device));
     assert_eq!(counts(&outcome), (PASSED, vec![], vec![]));
     assert_verdict(&outcome, Verdict::Pass, "");
     assert_eq!((connections.opened, connections.established, connections.aborted), (4, 4, 0));
-    assert_eq!((connections.per_query, device.peers.lock().unwrap().len()), (0.01, 4));
+    assert_eq!((connections.per_query, device.take_peers().len()), (0.01, 4));
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn a_query_whose_connection_the_device_resets_is_lost_and_named() {
 #[test]
 fn a_connection_that_the_device_closes_is_opened_again() {
     // One connection, and a reply before the device closes: few queries are under way then.
-    let device = StreamDevice::start(|query| match query.number % 40 {
+    let device = stream::start(|query| match query.number % 40 {
         20 => vec![Act::Octets(framed(&query.right())), Act::Close],
         _ => right(query),
     });
@@ -128,7 +129,7 @@ fn a_connection_that_the_device_closes_is_opened_again() {
 #[test]
 fn queries_in_flight_are_lost_with_their_connection() {
     // Of four queries at the same instant on one connection, the device answers the first and closes at the last.
-    let device = StreamDevice::start(|query| match query.number % 4 {
+    let device = stream::start(|query| match query.number % 4 {
         0 => right(query),
         3 => vec![Act::Close],
         _ => vec![],
@@ -189,7 +190,7 @@ fn a_second_reply_is_a_duplicate() {
 
 #[test]
 fn a_query_without_a_reply_is_lost_and_its_connection_given_up() {
-    let device = StreamDevice::start(|query| if query.number % 40 == 20 { vec![] } else { right(query) });
+    let device = stream::start(|query| if query.number % 40 == 20 { vec![] } else { right(query) });
     let mut order = over(Transport::Tcp, &device);
     order.timeout_ms = 500;
     let (outcome, connections) = go(&order);
@@ -202,7 +203,7 @@ fn a_query_without_a_reply_is_lost_and_its_connection_given_up() {
 #[test]
 fn a_late_reply_is_seen() {
     // Later ones would come after the end of the load, which waits for one timeout only.
-    let device = StreamDevice::start(|query| match (query.number % 40, query.number / 200) {
+    let device = stream::start(|query| match (query.number % 40, query.number / 200) {
         (20, 0) => vec![Act::Wait(Duration::from_millis(900)), Act::Octets(framed(&query.right()))],
         _ => right(query),
     });
@@ -240,14 +241,14 @@ fn a_listener_that_accepts_nothing_more_leaves_handshakes_open() {
 #[test]
 fn several_threads_and_source_addresses_are_used() {
     for transport in [Transport::Tcp, Transport::TcpReuse] {
-        let device = StreamDevice::start(right);
+        let device = stream::start(right);
         let mut order = over(transport, &device);
         order.lanes.senders = 2;
         order.lanes.connections = 2;
         order.lanes.sources = vec!["127.0.0.1".parse().unwrap(), "127.0.0.2".parse().unwrap()];
         let (outcome, connections) = go(&order);
         assert_eq!(counts(&outcome), (PASSED, vec![], vec![]), "{transport:?}");
-        let peers = device.peers.lock().unwrap();
+        let peers = device.take_peers();
         let of = |source: &str| peers.iter().filter(|peer| peer.ip().to_string() == source).count() as u64;
         assert_eq!((of("127.0.0.1"), of("127.0.0.2")), (connections.opened / 2, connections.opened / 2));
         assert_eq!(connections.opened, if transport == Transport::Tcp { 400 } else { 8 });
@@ -257,7 +258,7 @@ fn several_threads_and_source_addresses_are_used() {
 #[test]
 fn a_closed_loop_goes_on_after_faults() {
     for transport in [Transport::Tcp, Transport::TcpReuse] {
-        let device = StreamDevice::start(|query| match query.number % 50 {
+        let device = stream::start(|query| match query.number % 50 {
             49 => vec![Act::Close],
             _ => right(query),
         });
@@ -272,7 +273,7 @@ fn a_closed_loop_goes_on_after_faults() {
 
 #[test]
 fn every_query_has_its_times() {
-    let device = StreamDevice::start(|query| if query.number == 3 { vec![Act::Close] } else { right(query) });
+    let device = stream::start(|query| if query.number == 3 { vec![Act::Close] } else { right(query) });
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };
     let mut order = over(Transport::Tcp, &device);
     order.duration_ms = 100;

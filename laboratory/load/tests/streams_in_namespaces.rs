@@ -3,8 +3,8 @@
 
 use crate::device;
 
-use device::stream::{Act, StreamDevice, right};
-use device::{Device, Reply, assert_verdict, go, order};
+use device::stream::{self, Act, right};
+use device::{assert_verdict, go, order};
 use kit::message::framed;
 use kit::namespace;
 use measure::order::{Load, Transport};
@@ -54,11 +54,11 @@ fn the_packets_and_octets_of_a_load_are_those_that_the_interface_carried() {
     ) {
         return;
     }
-    let server = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let server = device::start("127.0.0.1:0", device::right);
     let (outcome, carried) = watched(&order(server.address, 400.0, 1000));
     assert_eq!((outcome.traffic.packets_sent, outcome.traffic.per_query.packets_received), (400, 1.0));
     assert_eq!(both_ways(&outcome.traffic), carried, "udp");
-    let server = StreamDevice::start(right);
+    let server = stream::start(right);
     for transport in [Transport::Tcp, Transport::TcpReuse] {
         let (outcome, carried) = watched(&Load { transport, ..order(server.address, 400.0, 1000) });
         assert_eq!(outcome.traffic.queries, 400, "{transport:?}");
@@ -74,7 +74,7 @@ fn a_query_travels_in_the_syn_once_the_cookie_is_known() {
     ) {
         return;
     }
-    let server = StreamDevice::fast_open(right);
+    let server = stream::start_with_fast_open(right);
     let load = Load { transport: Transport::Tfo, ..order(server.address, 400.0, 1000) };
     let (outcome, carried) = watched(&load);
     let connections = outcome.connections.clone().unwrap();
@@ -106,7 +106,7 @@ fn a_server_without_fast_open_is_asked_after_the_handshake() {
     ) {
         return;
     }
-    let server = StreamDevice::start(right);
+    let server = stream::start(right);
     let (outcome, carried) =
         watched(&Load { transport: Transport::Tfo, ..order(server.address, 400.0, 1000) });
     let all_cold = FastOpen { cold: 400, warm: 0, syn_data_acknowledged: 0 };
@@ -140,11 +140,11 @@ fn ports_in_time_wait_are_used_again_and_a_lack_of_ports_is_a_fault_of_the_teste
     }
     let over_tcp = |server| Load { transport: Transport::Tcp, ..order(server, 400.0, 1000) };
     // 400 connections from 32 ports; each then stays in TIME-WAIT.
-    let (outcome, _) = watched(&over_tcp(StreamDevice::start(right).address));
+    let (outcome, _) = watched(&over_tcp(stream::start(right).address));
     assert_verdict(&outcome, Verdict::Pass, "");
 
     // A device that never answers: all ports but its own have a connection after 80 ms.
-    let silent = StreamDevice::start(|_| vec![]);
+    let silent = stream::start(|_| vec![]);
     let outcome = go(&over_tcp(silent.address)).unwrap();
     assert_eq!((outcome.sent, outcome.lost, outcome.tester.send_errors), (31, 31, 369));
     assert_eq!(outcome.verdict, Verdict::TesterLimited);
@@ -186,7 +186,7 @@ fn a_lack_of_descriptors_is_a_fault_of_the_tester() {
 #[test]
 fn a_large_answer_comes_over_tcp_in_full() {
     // 300 records of 28 octets do not fit a datagram of 4,096 octets.
-    let server = StreamDevice::start(|query| {
+    let server = stream::start(|query| {
         let mut message = query.message.to_vec();
         (message[2], message[3]) = (0x81, 0x80);
         message[6..8].copy_from_slice(&300u16.to_be_bytes());

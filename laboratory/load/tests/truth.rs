@@ -3,8 +3,9 @@
 
 use crate::device;
 
-use device::{Device, Query, Reply, assert_verdict, order};
+use device::{Query, assert_verdict, order, right};
 use kit::namespace;
+use kit::upstream::Replies;
 use measure::order::Pace;
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{Companion, NoCompanion, run};
@@ -14,9 +15,9 @@ use std::process::Command;
 use std::time::Duration;
 
 /// A load of 1,000 queries in a second against a device that answers every 100th wrongly, beginning with number 50.
-fn with_fault(fault: impl Fn(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Outcome {
-    let device = Device::start("127.0.0.1:0", move |query| {
-        if query.number % 100 == 50 { fault(query) } else { Reply::now(query.right()) }
+fn with_fault(fault: impl Fn(&Query<'_>, &mut Replies) + Send + 'static) -> Outcome {
+    let device = device::start("127.0.0.1:0", move |query, replies| {
+        if query.number % 100 == 50 { fault(query, replies) } else { right(query, replies) }
     });
     let outcome = device::go(&order(device.address, 1000.0, 1000)).unwrap();
     assert_eq!(outcome.sent, 1000);
@@ -34,7 +35,7 @@ fn counts(outcome: &Outcome) -> ([u64; 6], Vec<(&str, u64)>) {
 
 /// A fault that completes its query with a reason. The first one is shown as `got`. `judge_tests.rs` and `first_invalid.rs` have all reasons.
 fn assert_named(reason: &str, got: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> + Send + 'static) {
-    let outcome = with_fault(move |query| Reply::now(fault(query)));
+    let outcome = with_fault(move |query, replies| replies.now(fault(query)));
     assert_eq!(counts(&outcome), ([990, 0, 0, 0, 0, 0], vec![(reason, 10)]));
     assert_eq!((outcome.received, outcome.rcodes.values().sum::<u64>()), (1000, 1000));
     let first = &outcome.first_invalid[reason];
@@ -47,7 +48,7 @@ fn assert_named(reason: &str, got: &str, fault: impl Fn(&Query<'_>) -> Vec<u8> +
 
 #[test]
 fn a_device_without_fault_passes() {
-    let outcome = with_fault(|query| Reply::now(query.right()));
+    let outcome = with_fault(right);
     assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 0, 0], vec![]));
     assert_verdict(&outcome, Verdict::Pass, "");
     assert_eq!((outcome.names_used, outcome.asked_again), (1000, 0));
@@ -57,8 +58,10 @@ fn a_device_without_fault_passes() {
 
 #[test]
 fn one_lost_query_in_ten_thousand_is_found() {
-    let device = Device::start("127.0.0.1:0", |query| {
-        if query.number % 10_000 == 9_999 { Vec::new() } else { Reply::now(query.right()) }
+    let device = device::start("127.0.0.1:0", |query, replies| {
+        if query.number % 10_000 != 9_999 {
+            replies.now(query.right());
+        }
     });
     let outcome = device::go(&order(device.address, 5000.0, 4000)).unwrap();
     assert_eq!((outcome.sent, outcome.lost, outcome.valid), (20_000, 2, 19_998));
@@ -80,9 +83,9 @@ fn servfail_is_named() {
 
 #[test]
 fn a_stale_id_is_named_and_does_not_answer() {
-    let outcome = with_fault(|query| {
+    let outcome = with_fault(|query, replies| {
         let [high, low] = query.earlier_id.unwrap();
-        Reply::now(query.patched(&[(0, high), (1, low)]))
+        replies.now(query.patched(&[(0, high), (1, low)]));
     });
     assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 0], vec![("stale-id", 10)]));
     assert_eq!(outcome.first_invalid["stale-id"].name, "010-000-000-050.dns64perf.test");
@@ -91,13 +94,12 @@ fn a_stale_id_is_named_and_does_not_answer() {
 
 #[test]
 fn a_wrong_question_is_named_and_does_not_answer() {
-    let outcome = with_fault(|query| {
-        let mut replies = Reply::now(query.patched(&[(13, b'2')]));
+    let outcome = with_fault(|query, replies| {
+        replies.now(query.patched(&[(13, b'2')]));
         // The right reply follows for every other query: it still counts.
         if query.number % 200 == 50 {
-            replies.extend(Reply::now(query.right()));
+            replies.now(query.right());
         }
-        replies
     });
     assert_eq!(counts(&outcome), ([995, 0, 5, 0, 0, 0], vec![("question", 10)]));
     let first = &outcome.first_invalid["question"];
@@ -108,10 +110,9 @@ fn a_wrong_question_is_named_and_does_not_answer() {
 
 #[test]
 fn a_duplicate_is_counted_apart() {
-    let outcome = with_fault(|query| {
-        let mut replies = Reply::now(query.right());
-        replies.extend(Reply::now(query.right()));
-        replies
+    let outcome = with_fault(|query, replies| {
+        replies.now(query.right());
+        replies.now(query.right());
     });
     assert_eq!(counts(&outcome), ([1000, 0, 0, 10, 0, 0], vec![]));
     assert_eq!(outcome.received, 1000);
@@ -120,20 +121,17 @@ fn a_duplicate_is_counted_apart() {
 
 #[test]
 fn a_reply_from_another_port_is_counted_apart_and_does_not_answer() {
-    let outcome = with_fault(|query| {
-        vec![Reply { message: query.right(), after: Duration::ZERO, from_elsewhere: true }]
-    });
+    let outcome = with_fault(|query, replies| replies.from_elsewhere(query.right()));
     assert_eq!(counts(&outcome), ([990, 0, 10, 0, 0, 10], vec![]));
     assert_verdict(&outcome, Verdict::Fail, "10 lost");
 }
 
 #[test]
 fn an_unsolicited_reply_is_counted_apart() {
-    let outcome = with_fault(|query| {
-        let mut replies = Reply::now(query.right());
+    let outcome = with_fault(|query, replies| {
+        replies.now(query.right());
         // A question of the load that was not sent from this port.
-        replies.extend(Reply::now(query.patched(&[(21, b'2')])));
-        replies
+        replies.now(query.patched(&[(21, b'2')]));
     });
     assert_eq!(counts(&outcome), ([1000, 0, 0, 0, 10, 0], vec![]));
 }
@@ -141,10 +139,9 @@ fn an_unsolicited_reply_is_counted_apart() {
 #[test]
 fn a_late_reply_is_late_and_not_lost() {
     // 2 s of timeout and 3 s of delay, and the load lasts long enough to see the replies.
-    let device = Device::start("127.0.0.1:0", |query| {
+    let device = device::start("127.0.0.1:0", |query, replies| {
         let is_late = query.number < 1000 && query.number % 100 == 50;
-        let after = Duration::from_secs(if is_late { 3 } else { 0 });
-        vec![Reply { message: query.right(), after, from_elsewhere: false }]
+        replies.after(Duration::from_secs(if is_late { 3 } else { 0 }), query.right());
     });
     let outcome = device::go(&order(device.address, 1000.0, 5000)).unwrap();
     assert_eq!(counts(&outcome), ([4990, 10, 0, 0, 0, 0], vec![]));
@@ -178,7 +175,7 @@ fn a_server_that_comes_back_is_refused_before_and_answers_afterwards() {
         assert!(
             device.is_some() || (progress.refused > 0 && progress.valid + progress.late + progress.lost == 0)
         );
-        device.get_or_insert_with(|| Device::start(address, |query| Reply::now(query.right())));
+        device.get_or_insert_with(|| device::start(address, right));
         ControlFlow::Continue(())
     });
     let outcome = outcome.unwrap();
@@ -213,7 +210,7 @@ impl Companion for Sleeper {
 
 #[test]
 fn a_tester_that_stood_still_is_found_and_says_nothing_of_the_server() {
-    let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let device = device::start("127.0.0.1:0", right);
     let mut sleeper = Sleeper { turns: 0, sleep: Duration::from_millis(400) };
     let outcome =
         run(&order(device.address, 1000.0, 1000), Some(&mut sleeper), |_| ControlFlow::Continue(()));
@@ -262,7 +259,7 @@ fn drops_of_the_testers_own_interface_queue_say_nothing_of_the_server() {
     {
         return kit::skip("no ip or tc, or no tbf in this kernel");
     }
-    let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let device = device::start("127.0.0.1:0", right);
     let outcome = device::go(&order(device.address, 1000.0, 1000)).unwrap();
     assert!(outcome.lost > 0 && outcome.tester.interface_drops > 0, "{outcome:?}");
     assert_eq!(outcome.verdict, Verdict::TesterLimited);

@@ -2,7 +2,8 @@
 
 use crate::device;
 
-use device::{Device, Query, Reply, assert_verdict, order};
+use device::{Query, assert_verdict, order, right};
+use kit::upstream::Replies;
 use measure::order::Pace;
 use measure::outcome::Verdict;
 use sixfold_load::{LoadOptions, QueryList};
@@ -11,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Planted replies to the numbered names of a query file: one in ten is something else than a plain answer.
-fn reply_to_listed(query: &Query<'_>) -> Vec<Reply> {
-    Reply::now(match query.number {
+fn reply_to_listed(query: &Query<'_>, replies: &mut Replies) {
+    replies.now(match query.number {
         10 => query.patched(&[(3, 0x83)]),
         20 => query.patched(&[(3, 0x82)]),
         // Another question under this ID: it does not answer.
@@ -23,9 +24,9 @@ fn reply_to_listed(query: &Query<'_>) -> Vec<Reply> {
         60 => query.with_record(&[0x20; 12], [1, 2, 3, 4], 1 << 30),
         70 => query.patched(&[(3, 0x85)]),
         80 => query.patched(&[(2, 0x01)]),
-        90 => return Vec::new(),
+        90 => return,
         _ => query.right(),
-    })
+    });
 }
 
 #[test]
@@ -39,12 +40,12 @@ fn queries_of_a_file_are_asked_in_its_order_and_judged_by_what_can_be_known() {
     let list = QueryList::read(text.as_bytes(), Path::new("names")).unwrap();
     let options = LoadOptions { queries: Some(Arc::new(list)), ..LoadOptions::default() };
     let mut asked = 0;
-    let device = Device::start("127.0.0.1:0", move |query| {
+    let device = device::start("127.0.0.1:0", move |query, replies| {
         let kind = query.message[query.message.len() - 3];
         assert_eq!((query.number, kind), (asked % 100, if asked % 2 == 0 { 28 } else { 65 }));
         assert!(query.message.windows(6).any(|name| name == b"\x04Test\0"));
         asked += 1;
-        reply_to_listed(query)
+        reply_to_listed(query, replies);
     });
     let (outcome, _) = device::run(&order(device.address, 1000.0, 1000), &options).unwrap();
     let reasons =
@@ -79,15 +80,11 @@ fn a_query_file_has_no_share_of_cached_names() {
 #[test]
 fn every_query_has_its_times_and_its_outcome_on_request() {
     for (senders, receivers) in [(1, 0), (2, 0), (3, 2)] {
-        let device = Device::start("127.0.0.1:0", |query| match query.number % 100 {
-            7 => Vec::new(),
-            8 => Reply::now(query.patched(&[(3, 0x82)])),
-            9 => vec![Reply {
-                message: query.right(),
-                after: Duration::from_millis(60),
-                from_elsewhere: false,
-            }],
-            _ => Reply::now(query.right()),
+        let device = device::start("127.0.0.1:0", |query, replies| match query.number % 100 {
+            7 => {}
+            8 => replies.now(query.patched(&[(3, 0x82)])),
+            9 => replies.after(Duration::from_millis(60), query.right()),
+            _ => right(query, replies),
         });
         let mut order = order(device.address, 1000.0, 1000);
         (order.warm_up_ms, order.lanes.senders, order.lanes.receivers) = (105, senders, receivers);
@@ -123,7 +120,7 @@ fn every_query_has_its_times_and_its_outcome_on_request() {
 
 #[test]
 fn a_closed_loop_has_the_times_of_its_queries_too() {
-    let device = Device::start("127.0.0.1:0", |query| Reply::now(query.right()));
+    let device = device::start("127.0.0.1:0", right);
     let mut order = order(device.address, 1000.0, 200);
     (order.pace, order.lanes.senders, order.warm_up_ms) = (Pace::Closed { outstanding: 4 }, 2, 50);
     let options = LoadOptions { query_times: true, ..LoadOptions::default() };

@@ -2,11 +2,11 @@
 
 mod echo;
 
-use echo::{Running, options};
+use echo::{Running, echo_upstream, options};
 use sixfold_datapath::{Counter, Options, Reflector, ReflectorOptions, Steer};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,17 +46,14 @@ static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn a_worker_in_its_stride_allocates_nothing() {
-    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = upstream.local_addr().unwrap();
-    let echo = std::thread::spawn(move || {
-        let mut buffer = [0; 2048];
-        while let Ok((length @ 2.., from)) = upstream.recv_from(&mut buffer) {
-            upstream.send_to(&buffer[..length], from).unwrap();
-        }
-    });
+    let upstream = echo_upstream("127.0.0.1:0");
     let options = Options { tcp_fast_open: true, ..options(([0; 4], 0).into(), 1, Steer::Name) };
-    let how =
-        ReflectorOptions { upstream: address, transport: engine::Transport::Udp, rotate: 64, slots: 1024 };
+    let how = ReflectorOptions {
+        upstream: upstream.address,
+        transport: engine::Transport::Udp,
+        rotate: 64,
+        slots: 1024,
+    };
     let running = Running::start(&options, move || Reflector::new(how));
     let shared = Arc::clone(&running.shared);
     let server = SocketAddr::from(([127, 0, 0, 1], running.address().port()));
@@ -64,7 +61,8 @@ fn a_worker_in_its_stride_allocates_nothing() {
     let exchange = |rounds: usize| {
         for round in 0..rounds {
             for number in 0..40 {
-                socket.send(&[number; 90][..30 + (usize::from(number) * round) % 60]).unwrap();
+                let label = "a".repeat(1 + (usize::from(number) * round) % 60);
+                socket.send(&kit::query(number, &label, 28)).unwrap();
             }
             for _ in 0..40 {
                 socket.recv(&mut [0; 512]).unwrap();
@@ -87,6 +85,4 @@ fn a_worker_in_its_stride_allocates_nothing() {
     assert_eq!(allocations(), before);
     assert!(shared.total().get(Counter::LinksOpened) > 200);
     assert_eq!(running.stop().0[0].answered(), 220 * 40);
-    UdpSocket::bind("127.0.0.1:0").unwrap().send_to(&[0], address).unwrap();
-    echo.join().unwrap();
 }

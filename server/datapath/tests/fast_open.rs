@@ -6,12 +6,12 @@ use crate::echo;
 
 use echo::{Running, options};
 use engine::Transport;
+use kit::listening::{Connection, Listening};
 use kit::namespace;
 use sixfold_datapath::{Counter, Options, Reflector, ReflectorOptions, Steer, fast_open};
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
-use std::thread::JoinHandle;
 
 /// Queries of a round. The reflector sends each twice, here over a connection of its own each time.
 const QUESTIONS: usize = 10;
@@ -20,36 +20,27 @@ const CONNECTIONS: usize = 2 * QUESTIONS;
 /// Brings the loopback device up, allows Fast Open to clients and servers, and executes the program.
 const ENTER: &str = r#"set -e; ip link set lo up; echo 3 > /proc/sys/net/ipv4/tcp_fastopen; exec "$@""#;
 
-/// An upstream that takes [`CONNECTIONS`] connections and sends back what it receives, until they end.
-fn echo_upstream(listen: &str, allow: bool) -> (SocketAddr, JoinHandle<()>) {
+/// An upstream that sends back what it receives.
+fn echo_upstream(listen: &str, allow: bool) -> Listening {
     let listener = TcpListener::bind(listen).unwrap();
     if allow {
         fast_open(listener.as_fd(), 16).unwrap();
     }
-    let address = listener.local_addr().unwrap();
-    let thread = std::thread::spawn(move || {
-        let served: Vec<_> = (0..CONNECTIONS)
-            .map(|_| listener.accept().unwrap().0)
-            .map(|stream| std::thread::spawn(move || echo(stream)))
-            .collect();
-        served.into_iter().for_each(|thread| thread.join().unwrap());
-    });
-    (address, thread)
-}
-
-fn echo(mut stream: TcpStream) {
-    let mut buffer = [0; 2048];
-    while let Ok(length @ 1..) = stream.read(&mut buffer) {
-        stream.write_all(&buffer[..length]).unwrap();
-    }
+    Listening::on(listener, |mut connection: Connection| {
+        let mut buffer = [0; 2048];
+        while let Ok(length @ 1..) = connection.read(&mut buffer) {
+            connection.write_all(&buffer[..length]).unwrap();
+        }
+    })
 }
 
 /// Sends a round of queries through a worker. The upstream and the link each allow Fast Open or not.
 fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
-    let (upstream, served) = echo_upstream(listen, upstream_allows);
+    let upstream = echo_upstream(listen, upstream_allows);
     let listen: SocketAddr = listen.parse().unwrap();
     let options = Options { tcp_fast_open: link_allows, ..options(listen, 1, Steer::Name) };
-    let how = ReflectorOptions { upstream, transport: Transport::Tcp, rotate: 1, slots: 64 };
+    let how =
+        ReflectorOptions { upstream: upstream.address, transport: Transport::Tcp, rotate: 1, slots: 64 };
     let running = Running::start(&options, move || Reflector::new(how));
     let client = kit::client::udp(listen.ip(), running.address());
     for number in 0..QUESTIONS {
@@ -62,7 +53,7 @@ fn round(listen: &str, upstream_allows: bool, link_allows: bool) {
     }
     let (machines, shared) = running.stop();
     assert_eq!(machines[0].answered(), QUESTIONS as u64);
-    served.join().unwrap();
+    assert_eq!(upstream.accepted(), CONNECTIONS);
     assert_eq!(shared.total().get(Counter::LinksOpened), CONNECTIONS as u64);
     assert!(shared.total().iter().all(|(counter, value)| !counter.is_drop() || value == 0));
 }

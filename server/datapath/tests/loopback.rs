@@ -4,14 +4,14 @@ use crate::echo;
 #[path = "loopback/tls.rs"]
 mod tls;
 
-use echo::{Running, options};
+use echo::{Running, echo_upstream, options};
 use engine::{Client, ClientTransport, Instant, Link, Machine, Outbox, Transport, Unreachable};
 use kit::message::{framed, read_frame};
+use kit::{Listening, Upstream};
 use sixfold_datapath::{Counter, NoStreams, Options, Reflector, ReflectorOptions, Steer, StreamSink, build};
 use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -122,31 +122,6 @@ fn ask_all(socket: &UdpSocket, count: usize) {
     }
 }
 
-/// An upstream that sends back each datagram, until it receives one of one octet.
-fn echo_upstream(address: &str) -> (SocketAddr, JoinHandle<usize>) {
-    let socket = UdpSocket::bind(address).unwrap();
-    let address = socket.local_addr().unwrap();
-    let thread = std::thread::spawn(move || {
-        let mut buffer = [0; 2048];
-        let mut count = 0;
-        loop {
-            let (length, from) = socket.recv_from(&mut buffer).unwrap();
-            if length == 1 {
-                return count;
-            }
-            count += 1;
-            socket.send_to(&buffer[..length], from).unwrap();
-        }
-    });
-    (address, thread)
-}
-
-fn stop_upstream((address, thread): (SocketAddr, JoinHandle<usize>)) -> usize {
-    let local = if address.is_ipv6() { "[::1]:0" } else { "127.0.0.1:0" };
-    UdpSocket::bind(local).unwrap().send_to(&[0], address).unwrap();
-    thread.join().unwrap()
-}
-
 #[test]
 fn questions_are_answered_over_ipv4_and_ipv6() {
     for address in ["127.0.0.1:0", "[::1]:0"] {
@@ -219,12 +194,13 @@ fn runts_are_handled_where_they_arrive() {
 fn the_reflector_moves_six_packets_per_question() {
     for (address, rotate) in [("127.0.0.1:0", 0), ("[::1]:0", 16)] {
         let upstream = echo_upstream(address);
-        let how = ReflectorOptions { upstream: upstream.0, transport: Transport::Udp, rotate, slots: 1024 };
+        let how =
+            ReflectorOptions { upstream: upstream.address, transport: Transport::Udp, rotate, slots: 1024 };
         let running = start(&[address], 1, Steer::Name, move || Reflector::new(how));
         ask_all(&client(address, running.address()), 700);
         let (machines, shared) = running.stop();
         assert_eq!(machines[0].answered(), 700);
-        assert_eq!(stop_upstream(upstream), 1400);
+        assert_eq!(upstream.all_asked("").values().sum::<u32>(), 1400);
         let counted = shared.total();
         for counter in [Counter::UpstreamPacketsIn, Counter::UpstreamPacketsOut] {
             assert_eq!(counted.get(counter), 1400);
@@ -258,29 +234,26 @@ fn wait_for(condition: impl FnMut() -> bool) {
 
 #[test]
 fn a_tcp_link_pipelines_and_puts_cut_replies_together() {
-    let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = upstream.local_addr().unwrap();
-    let server = std::thread::spawn(move || {
-        let (mut stream, _) = upstream.accept().unwrap();
-        stream.set_nodelay(true).unwrap();
+    let upstream = Listening::start(|mut connection| {
         let mut count = 0;
-        while let Ok(message) = read_frame(&mut stream) {
+        while let Ok(message) = read_frame(&mut connection) {
             count += 1;
             let reply = framed(&message);
             // Some come octet by octet, some in two parts, some whole.
             match count % 20 {
-                0 => reply.iter().for_each(|octet| stream.write_all(&[*octet]).unwrap()),
+                0 => reply.iter().for_each(|octet| connection.write_all(&[*octet]).unwrap()),
                 1..5 => {
                     let (one, two) = reply.split_at(count % reply.len());
-                    stream.write_all(one).unwrap();
-                    stream.write_all(two).unwrap();
+                    connection.write_all(one).unwrap();
+                    connection.write_all(two).unwrap();
                 }
-                _ => stream.write_all(&reply).unwrap(),
+                _ => connection.write_all(&reply).unwrap(),
             }
         }
-        count
+        assert_eq!(count, 400);
     });
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Tcp));
+    let running =
+        start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(upstream.address, Transport::Tcp));
     ask_all(&client("127.0.0.1:0", running.address()), 400);
     let (machines, shared) = running.stop();
     assert_eq!(machines[0].replies.len(), 400);
@@ -289,33 +262,26 @@ fn a_tcp_link_pipelines_and_puts_cut_replies_together() {
     assert_eq!(counted.get(Counter::UpstreamPacketsOut), 400);
     assert_eq!(counted.get(Counter::UpstreamOctetsOut), counted.get(Counter::ClientOctetsIn));
     assert_eq!(counted.get(Counter::UpstreamOctetsIn), counted.get(Counter::ClientOctetsIn));
-    assert_eq!(server.join().unwrap(), 400);
 }
 
 #[test]
 fn a_closed_tcp_link_is_reported_once_and_can_be_opened_again() {
-    let upstream = TcpListener::bind("[::1]:0").unwrap();
-    let address = upstream.local_addr().unwrap();
-    let server = std::thread::spawn(move || {
-        let (mut first, _) = upstream.accept().unwrap();
-        let message = read_frame(&mut first).unwrap();
+    let upstream = Listening::on(TcpListener::bind("[::1]:0").unwrap(), |mut connection| {
+        let message = read_frame(&mut connection).unwrap();
         // A reply that came before the end still counts.
-        first.write_all(&framed(&message)).unwrap();
-        drop(first);
-        let (mut second, _) = upstream.accept().unwrap();
-        let message = read_frame(&mut second).unwrap();
-        second.write_all(&framed(&message)).unwrap();
-        assert!(read_frame(&mut second).is_err());
+        connection.write_all(&framed(&message)).unwrap();
+        assert!(connection.number == 0 || read_frame(&mut connection).is_err());
     });
     let failed = Arc::new(Mutex::new(0));
-    let mut probe = Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(address, Transport::Tcp) });
+    let mut probe =
+        Some(Probe { failed: Arc::clone(&failed), ..Probe::upstream(upstream.address, Transport::Tcp) });
     let running = start(&["[::1]:0"], 1, Steer::Name, || probe.take().unwrap());
     let socket = client("[::1]:0", running.address());
     ask_all(&socket, 1);
     wait_for(|| *failed.lock().unwrap() > 0);
     ask_all(&socket, 1);
     let (machines, _) = running.stop();
-    server.join().unwrap();
+    drop(upstream);
     assert_eq!(machines[0].unreachable, [Link { slot: 3, generation: 7 }]);
     assert_eq!(machines[0].replies.len(), 2);
 }
@@ -491,14 +457,12 @@ fn datagrams_that_the_kernel_drops_at_a_full_queue_are_counted() {
 
 #[test]
 fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
-    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let address = upstream.local_addr().unwrap();
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
+    let upstream = Upstream::start(|asked, replies| replies.hold(asked.message.to_vec()));
+    let running =
+        start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(upstream.address, Transport::Udp));
     let socket = client("127.0.0.1:0", running.address());
     socket.send(&question(1)).unwrap();
-    let mut buffer = [0; 512];
-    let (length, link) = upstream.recv_from(&mut buffer).unwrap();
+    wait_for(|| !upstream.all_asked("").is_empty());
     running.shared.stop(TEST_TIMEOUT);
     // A task that is submitted after the stop has run: at the end of that turn the listeners are no longer read.
     let (seen, is_seen) = std::sync::mpsc::channel();
@@ -508,9 +472,8 @@ fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
     let before = turns();
     wait_for(|| turns() > before);
     socket.send(&question(2)).unwrap();
-    upstream.send_to(&buffer[..length], link).unwrap();
-    let length = socket.recv(&mut buffer).unwrap();
-    assert_eq!(buffer[..length], question(1));
+    upstream.release();
+    assert_eq!(kit::client::receive(&socket, TEST_TIMEOUT), Some(question(1)));
     for thread in running.threads {
         let machine = thread.join().unwrap();
         assert_eq!(machine.clients.len(), 1);
@@ -520,12 +483,11 @@ fn a_draining_worker_finishes_what_waits_and_takes_nothing_new() {
 
 #[test]
 fn a_drain_ends_with_its_grace_even_if_the_upstream_is_silent() {
-    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let address = upstream.local_addr().unwrap();
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
+    let upstream = Upstream::start(|_, _| ());
+    let running =
+        start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(upstream.address, Transport::Udp));
     client("127.0.0.1:0", running.address()).send(&question(1)).unwrap();
-    upstream.recv(&mut [0; 512]).unwrap();
+    wait_for(|| !upstream.all_asked("").is_empty());
     running.shared.stop(Duration::from_millis(20));
     for thread in running.threads {
         assert!(!thread.join().unwrap().is_idle());
@@ -572,21 +534,19 @@ fn questions_that_wait_when_the_workers_stop_reach_their_owners_and_are_answered
 
 #[test]
 fn a_reply_that_does_not_fit_is_handed_on_as_truncated() {
-    let upstream = UdpSocket::bind("127.0.0.1:0").unwrap();
-    upstream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-    let address = upstream.local_addr().unwrap();
-    let running = start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(address, Transport::Udp));
+    let upstream = Upstream::start(|asked, replies| {
+        // A reply that cannot be parsed is only counted.
+        replies.now(vec![0; 4000]);
+        let mut long = asked.message.to_vec();
+        long.resize(4000, 0);
+        replies.now(long);
+    });
+    let running =
+        start(&["127.0.0.1:0"], 1, Steer::Name, || Probe::upstream(upstream.address, Transport::Udp));
     let socket = client("127.0.0.1:0", running.address());
-    socket.send(&question(1)).unwrap();
-    let mut buffer = [0; 4000];
-    let (length, link) = upstream.recv_from(&mut buffer).unwrap();
-    // A reply that cannot be parsed is only counted.
-    upstream.send_to(&[0; 4000], link).unwrap();
-    upstream.send_to(&buffer, link).unwrap();
     let mut expected = question(1);
     expected[2] |= 2;
-    assert_eq!(socket.recv(&mut buffer).unwrap(), length);
-    assert_eq!(buffer[..length], expected);
+    assert_eq!(kit::client::ask(&socket, &question(1)), expected);
     let (machines, shared) = running.stop();
     assert_eq!(machines[0].replies, [expected]);
     assert_eq!(shared.total().get(Counter::UpstreamTruncated), 2);

@@ -1,9 +1,10 @@
 //! Temporary directory for the files of one test.
 
+use kit::namespace::is_orphan;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Prefix of the names of everything that tests make; the process ID follows.
+/// Prefix of the names; the process ID follows.
 const OURS: &str = "sixfold-interop-";
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
@@ -15,7 +16,7 @@ impl Scratch {
     /// A new, empty directory that every user can read: servers drop their privileges.
     pub fn new() -> Scratch {
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("{}{number}", prefix()));
+        let path = std::env::temp_dir().join(format!("{OURS}{}-{number}", std::process::id()));
         std::fs::create_dir(&path)
             .unwrap_or_else(|error| panic!("cannot create {}: {error}", path.display()));
         Scratch(path)
@@ -56,21 +57,10 @@ impl Drop for Scratch {
     }
 }
 
-/// Prefix of the names of everything that this process makes.
-pub(crate) fn prefix() -> String {
-    format!("{OURS}{}-", std::process::id())
-}
-
-/// True if the name belongs to a process that has ended without removing its files.
-pub(crate) fn is_orphan(name: &str) -> bool {
-    let owner = name.strip_prefix(OURS).and_then(|rest| rest.split('-').next());
-    owner.is_some_and(|owner| !Path::new("/proc").join(owner).exists())
-}
-
 /// Removes directories of earlier runs that were killed.
 pub(crate) fn sweep() {
     let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
-    for entry in entries.flatten().filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
+    for entry in entries.flatten().filter(|entry| is_orphan(&entry.file_name().to_string_lossy(), OURS)) {
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

@@ -147,6 +147,14 @@ pub fn read_frame(stream: &mut impl std::io::Read) -> std::io::Result<Vec<u8>> {
     Ok(message)
 }
 
+/// Takes the next whole message from what a stream has brought so far.
+pub fn take_frame(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let (length, rest) = received.split_first_chunk::<2>()?;
+    let message = rest.get(..usize::from(u16::from_be_bytes(*length)))?.to_vec();
+    received.drain(..2 + message.len());
+    Some(message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,5 +172,10 @@ mod tests {
         assert_eq!(answered[24..36], [0xc0, 12, 0, 28, 0, 1, 0, 0, 0, 60, 0, 16]);
         assert_eq!((question_end(&asked[..23]), question_end(&[0xc0; 20])), (None, None));
         assert_eq!(read_frame(&mut &framed(&asked)[..]).unwrap(), asked);
+        let mut received = framed(&asked)[..9].to_vec();
+        assert_eq!((take_frame(&mut received), received.len()), (None, 9));
+        received.extend(&framed(&asked)[9..]);
+        received.push(7);
+        assert_eq!((take_frame(&mut received), received), (Some(asked), vec![7]));
     }
 }

@@ -1,4 +1,9 @@
-//! Tests in a namespace of their own: the test program starts itself once more, for one test, within `unshare`.
+//! Tests in a namespace of their own: the test program starts itself once more, for one test, within `unshare`. The kernel removes such a
+//! namespace with the processes in it, however they end. Networks of several namespaces are made of [`Named`] ones.
+
+mod named;
+
+pub use named::{Named, is_orphan, within};
 
 use std::process::Command;
 
@@ -30,30 +35,32 @@ pub fn is_played_in(script: &str, test: &str) -> bool {
     is_outside
 }
 
-/// Runs the test of this name (with the path of its modules) once more, by `unshare` with these arguments. Returns its output. None: this machine makes no such
-/// namespace, and the test counts as skipped.
+/// True if `unshare` makes a namespace with these arguments. Otherwise the test counts as skipped.
+#[track_caller]
+pub fn can_be_made(unshare: &[&str]) -> bool {
+    match Command::new("unshare").args(unshare).arg("true").output() {
+        Ok(output) if output.status.success() => return true,
+        Ok(output) => crate::skip(String::from_utf8_lossy(&output.stderr).trim()),
+        Err(error) => crate::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
+    }
+    false
+}
+
+/// Runs the test of this name (with the path of its modules) once more, by `unshare` with these arguments. Returns its output. None: this
+/// machine makes no such namespace, and the test counts as skipped.
 ///
 /// # Panics
 ///
 /// If the test fails there, or if no test has this name.
 #[track_caller]
 pub fn run_inside(test: &str, unshare: &[&str]) -> Option<String> {
-    let run = |program: &std::ffi::OsStr, arguments: &[&str]| {
-        Command::new("unshare").args(unshare).arg(program).args(arguments).env(INSIDE, "1").output()
-    };
-    match run("true".as_ref(), &[]) {
-        Ok(output) if output.status.success() => {}
-        Ok(output) => {
-            crate::skip(String::from_utf8_lossy(&output.stderr).trim());
-            return None;
-        }
-        Err(error) => {
-            crate::missing(&format!("unshare ({error})"), "apt-get install util-linux");
-            return None;
-        }
+    if !can_be_made(unshare) {
+        return None;
     }
     let program = std::env::current_exe().expect("the path of the test program");
-    let output = run(program.as_os_str(), &["--exact", test, "--nocapture"]).expect("unshare");
+    let mut command = Command::new("unshare");
+    command.args(unshare).arg(program).args(["--exact", test, "--nocapture"]).env(INSIDE, "1");
+    let output = command.output().expect("unshare");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &errors;
     assert!(output.status.success() && said.contains("1 passed"), "{test} in the namespace:\n{said}");

@@ -1,13 +1,15 @@
 //! A false upstream over UDP and TCP: a script of the test says what becomes of each question.
 
-use crate::message::{framed, question};
+use crate::listening::{Connection, Listening};
+use crate::message::{framed, question, take_frame};
+use crate::wait::join;
 use std::collections::{HashMap, HashSet};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::io::Write;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::ops::AddAssign;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::{JoinHandle, sleep, spawn};
+use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
 /// Interval at which it checks for due replies.
@@ -15,6 +17,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Shortest wait for a question while a reply is due soon.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+
+/// Size of the receive buffer, in octets: a pause of the machine must not look like a loss.
+const RECEIVE_BUFFER: usize = 4 << 20;
 
 /// A question that the upstream was asked.
 #[derive(Debug)]
@@ -33,7 +38,10 @@ pub struct Asked<'a> {
 
 /// What the script makes of a question: nothing, or replies.
 #[derive(Debug, Default)]
-pub struct Replies(Vec<(When, Vec<u8>)>);
+pub struct Replies {
+    planned: Vec<(When, Vec<u8>)>,
+    from_elsewhere: Vec<Vec<u8>>,
+}
 
 #[derive(Debug)]
 enum When {
@@ -49,12 +57,17 @@ impl Replies {
 
     /// Replies after some time.
     pub fn after(&mut self, time: Duration, message: Vec<u8>) {
-        self.0.push((When::Due(Instant::now() + time), message));
+        self.planned.push((When::Due(Instant::now() + time), message));
     }
 
     /// Replies when [`Upstream::release`] is called.
     pub fn hold(&mut self, message: Vec<u8>) {
-        self.0.push((When::Released, message));
+        self.planned.push((When::Released, message));
+    }
+
+    /// Replies at once from another port, as a forger does. For questions over UDP.
+    pub fn from_elsewhere(&mut self, message: Vec<u8>) {
+        self.from_elsewhere.push(message);
     }
 }
 
@@ -72,7 +85,8 @@ pub struct Upstream {
     /// The address of both sockets.
     pub address: SocketAddr,
     state: Arc<State>,
-    threads: Vec<JoinHandle<()>>,
+    udp: Option<JoinHandle<()>>,
+    _tcp: Option<Listening>,
 }
 
 type Script = dyn FnMut(&Asked<'_>, &mut Replies) + Send;
@@ -122,20 +136,19 @@ impl Upstream {
         tcp: Option<TcpListener>,
         script: impl FnMut(&Asked<'_>, &mut Replies) + Send + 'static,
     ) -> Upstream {
+        rustix::net::sockopt::set_socket_recv_buffer_size(&udp, RECEIVE_BUFFER).expect("a socket");
         let (address, state) = (udp.local_addr().expect("an address"), Arc::new(State::default()));
         let script: Arc<Mutex<Script>> = Arc::new(Mutex::new(script));
         let (shared, for_udp) = (Arc::clone(&state), Arc::clone(&script));
-        let mut threads = vec![spawn(move || serve_udp(&udp, &shared, &for_udp))];
-        if let Some(tcp) = tcp {
-            let shared = Arc::clone(&state);
-            threads.push(spawn(move || serve_tcp(&tcp, &shared, &script)));
-        }
-        Upstream { address, state, threads }
+        let udp = Some(spawn(move || serve_udp(&udp, &shared, &for_udp)));
+        let shared = Arc::clone(&state);
+        let serve = move |connection| serve_connection(connection, &shared, &script);
+        Upstream { address, state, udp, _tcp: tcp.map(|tcp| Listening::on(tcp, serve)) }
     }
 
     /// Waits for its end, which comes only when the process is killed.
     pub fn join(mut self) {
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.udp.take().into_iter().for_each(join);
     }
 
     /// Number of replies over UDP so far.
@@ -169,7 +182,7 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.state.stop.store(true, Ordering::SeqCst);
-        self.threads.drain(..).for_each(|thread| drop(thread.join()));
+        self.udp.take().into_iter().for_each(join);
     }
 }
 
@@ -202,18 +215,25 @@ fn send_due<T>(waiting: &mut Vec<(When, Vec<u8>, T)>, state: &State, mut send: i
     });
 }
 
+/// Time to wait for a question. Never zero, which would mean without limit.
+fn wait_time<T>(waiting: &[(When, Vec<u8>, T)]) -> Duration {
+    let due = waiting.iter().filter_map(|(when, ..)| match when {
+        When::Due(due) => Some(due.saturating_duration_since(Instant::now())),
+        When::Released => None,
+    });
+    due.min().map_or(POLL_INTERVAL, |due| due.clamp(SHORTEST_WAIT, POLL_INTERVAL))
+}
+
 fn serve_udp(socket: &UdpSocket, state: &State, script: &Mutex<Script>) {
     let (mut waiting, mut buffer) = (Vec::<(When, Vec<u8>, SocketAddr)>::new(), [0; 4096]);
     while !state.stop.load(Ordering::SeqCst) {
-        let due = waiting.iter().filter_map(|(when, ..)| match when {
-            When::Due(due) => Some(due.saturating_duration_since(Instant::now())),
-            When::Released => None,
-        });
-        let wait = due.min().map_or(POLL_INTERVAL, |due| due.clamp(SHORTEST_WAIT, POLL_INTERVAL));
-        socket.set_read_timeout(Some(wait)).expect("a time above zero");
+        socket.set_read_timeout(Some(wait_time(&waiting))).expect("a time above zero");
         if let Ok((length, peer)) = socket.recv_from(&mut buffer) {
             let replies = replies(state, script, &buffer[..length], peer, false);
-            waiting.extend(replies.0.into_iter().map(|(when, message)| (when, message, peer)));
+            for message in replies.from_elsewhere {
+                let _ = elsewhere(socket).send_to(&message, peer);
+            }
+            waiting.extend(replies.planned.into_iter().map(|(when, message)| (when, message, peer)));
         }
         // The server under test may have ended.
         send_due(&mut waiting, state, |message, peer| {
@@ -223,39 +243,28 @@ fn serve_udp(socket: &UdpSocket, state: &State, script: &Mutex<Script>) {
     }
 }
 
-fn serve_tcp(listener: &TcpListener, state: &State, script: &Mutex<Script>) {
-    listener.set_nonblocking(true).expect("a socket");
-    let mut connections: Vec<(TcpStream, SocketAddr, Vec<u8>, Vec<_>)> = Vec::new();
-    let mut buffer = [0; 65_536];
-    while !state.stop.load(Ordering::SeqCst) {
-        if let Ok((stream, peer)) = listener.accept() {
-            stream.set_nonblocking(true).expect("a socket");
-            connections.push((stream, peer, Vec::new(), Vec::new()));
+/// A socket on another port of the address.
+fn elsewhere(socket: &UdpSocket) -> UdpSocket {
+    let own = socket.local_addr().expect("an address");
+    UdpSocket::bind((own.ip(), 0)).expect("a free port")
+}
+
+fn serve_connection(mut connection: Connection, state: &State, script: &Mutex<Script>) {
+    let (mut waiting, mut received, mut buffer) = (Vec::new(), Vec::new(), [0; 4096]);
+    loop {
+        match connection.read_within(wait_time(&waiting), &mut buffer) {
+            Ok(None) => {}
+            Ok(Some(octets @ 1..)) => received.extend(&buffer[..octets]),
+            Ok(Some(0)) | Err(_) => return,
         }
-        let mut is_idle = true;
-        connections.retain_mut(|(stream, peer, received, waiting)| {
-            match stream.read(&mut buffer) {
-                Ok(0) => return false,
-                Ok(octets) => received.extend(&buffer[..octets]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return false,
-            }
-            while let Some((length, rest)) = received.split_first_chunk::<2>()
-                && let Some(message) = rest.get(..usize::from(u16::from_be_bytes(*length)))
-            {
-                is_idle = false;
-                let replies = replies(state, script, message, *peer, true);
-                waiting.extend(replies.0.into_iter().map(|(when, message)| (when, message, ())));
-                let used = 2 + message.len();
-                received.drain(..used);
-            }
-            let mut due = Vec::new();
-            send_due(waiting, state, |message, ()| due.extend(framed(message)));
-            // Only a few questions wait at a time: the kernel takes all replies at once.
-            stream.write_all(&due).is_ok()
-        });
-        if is_idle {
-            sleep(if connections.is_empty() { POLL_INTERVAL } else { Duration::from_micros(100) });
+        while let Some(message) = take_frame(&mut received) {
+            let replies = replies(state, script, &message, connection.peer, true);
+            waiting.extend(replies.planned.into_iter().map(|(when, message)| (when, message, ())));
+        }
+        let mut due = Vec::new();
+        send_due(&mut waiting, state, |message, ()| due.extend(framed(message)));
+        if connection.write_all(&due).is_err() {
+            return;
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{TcpListener, UdpSocket};
 use std::process::Child;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{JoinHandle, panicking};
 use std::time::{Duration, Instant};
 
 /// Longest wait of a test, for a machine that is busy with other work.
@@ -42,6 +43,12 @@ pub fn free_port() -> u16 {
         })
     };
     (0..PORTS).map(|_| next() as u16).find(is_free).expect("a free port")
+}
+
+/// Waits for the end of a thread. Its panic is one of the test.
+pub(crate) fn join(thread: JoinHandle<()>) {
+    let ended = thread.join();
+    assert!(ended.is_ok() || panicking(), "a thread of a false server panicked");
 }
 
 /// A process that is killed when the test ends, whatever the result.

@@ -1,21 +1,19 @@
-//! A scripted device: a plain socket in a thread. Its behaviour depends only on the number in the query name, so
+//! A scripted device: an upstream of the kit that the tester asks. Its behaviour depends only on the number in the query name, so
 //! every load is predictable.
 
 pub mod multiplexed;
 pub mod stream;
 pub mod tls;
 
+use kit::Upstream;
+use kit::upstream::Replies;
 use measure::order::{Expectation, Load, Pace};
 use measure::outcome::{Outcome, Verdict};
 use sixfold_load::{LoadError, LoadOptions, NoCompanion, QueryTimes, run_with};
-use socket2::SockRef;
 use std::collections::HashMap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// 64:ff9b::/96.
 const PREFIX: [u8; 12] = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -32,20 +30,12 @@ pub struct Query<'a> {
     pub asked_before: u64,
 }
 
-/// Action of the device.
-pub struct Reply {
-    pub message: Vec<u8>,
-    pub after: Duration,
-    pub from_elsewhere: bool,
-}
-
-impl Reply {
-    pub fn now(message: Vec<u8>) -> Vec<Reply> {
-        vec![Reply { message, after: Duration::ZERO, from_elsewhere: false }]
-    }
-}
-
 impl Query<'_> {
+    /// The first query of its port and for its name.
+    pub fn of(message: &[u8]) -> Query<'_> {
+        Query { number: number(message), message, earlier_id: None, asked_before: 0 }
+    }
+
     /// The right reply.
     pub fn right(&self) -> Vec<u8> {
         self.with_record(&PREFIX, self.address(), 60)
@@ -75,70 +65,26 @@ impl Query<'_> {
     }
 }
 
-/// A running device; it stops when this is dropped.
-pub struct Device {
-    pub address: SocketAddr,
-    /// Number of received queries.
-    pub received: Arc<AtomicU64>,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+/// Starts a device over UDP.
+pub fn start(address: &str, mut script: impl FnMut(&Query<'_>, &mut Replies) + Send + 'static) -> Upstream {
+    let (mut ids, mut asked_before) = (HashMap::new(), HashMap::<u64, u64>::new());
+    Upstream::start_at(address.parse().unwrap(), move |asked, replies| {
+        let mut query = Query::of(asked.message);
+        query.earlier_id = ids.insert(asked.peer, [query.message[0], query.message[1]]);
+        let before = asked_before.entry(query.number).or_default();
+        query.asked_before = *before;
+        *before += 1;
+        script(&query, replies);
+    })
 }
 
-impl Device {
-    pub fn start(address: &str, mut script: impl FnMut(&Query<'_>) -> Vec<Reply> + Send + 'static) -> Device {
-        let socket = UdpSocket::bind(address).unwrap();
-        let elsewhere = UdpSocket::bind((socket.local_addr().unwrap().ip(), 0)).unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        // A pause of the machine must not look like a loss.
-        let _ = SockRef::from(&socket).set_recv_buffer_size(4 << 20);
-        let (stop, received) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let device = (Arc::clone(&stop), Arc::clone(&received));
-        let address = socket.local_addr().unwrap();
-        let thread = std::thread::spawn(move || {
-            let mut waiting: Vec<(Instant, Vec<u8>, SocketAddr)> = Vec::new();
-            let (mut ids, mut asked) = (HashMap::new(), HashMap::<u64, u64>::new());
-            let mut buffer = [0; 512];
-            while !device.0.load(Ordering::Relaxed) {
-                if let Ok((length, from)) = socket.recv_from(&mut buffer) {
-                    device.1.fetch_add(1, Ordering::Relaxed);
-                    let message = &buffer[..length];
-                    let number = number(message);
-                    let asked_before = asked.entry(number).or_default();
-                    let earlier_id = ids.insert(from, [message[0], message[1]]);
-                    let query = Query { number, message, earlier_id, asked_before: *asked_before };
-                    *asked_before += 1;
-                    for reply in script(&query) {
-                        let socket = if reply.from_elsewhere { &elsewhere } else { &socket };
-                        if reply.after.is_zero() {
-                            socket.send_to(&reply.message, from).unwrap();
-                        } else {
-                            waiting.push((Instant::now() + reply.after, reply.message, from));
-                        }
-                    }
-                }
-                let now = Instant::now();
-                while let Some(due) = waiting.iter().position(|(time, ..)| *time <= now) {
-                    let (_, message, to) = waiting.swap_remove(due);
-                    socket.send_to(&message, to).unwrap();
-                }
-            }
-        });
-        Device { address, received, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Device {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let outcome = thread.join();
-            assert!(std::thread::panicking() || outcome.is_ok(), "the device panicked");
-        }
-    }
+/// Answers as it should.
+pub fn right(query: &Query<'_>, replies: &mut Replies) {
+    replies.now(query.right());
 }
 
 /// The number in a query's name.
-pub fn number(message: &[u8]) -> u64 {
+fn number(message: &[u8]) -> u64 {
     let octet = |at: usize| std::str::from_utf8(&message[at..at + 3]).unwrap().parse::<u64>().unwrap();
     ((octet(13) - 10) << 24) + (octet(17) << 16) + (octet(21) << 8) + octet(25)
 }

@@ -1,7 +1,8 @@
-//! A scripted device over HTTPS (h2) or QUIC (quinn), with a runtime in a thread of its own.
+//! A scripted device over HTTPS (h2) or QUIC (quinn), with a runtime in a thread of its own: both libraries own their sockets, so it is
+//! no server of the kit.
 
+use crate::device::Query;
 use crate::device::tls::settings;
-use crate::device::{Query, number};
 use h2::server::SendResponse;
 use http::{Request, Response};
 use measure::order::Transport;
@@ -106,7 +107,7 @@ impl Drop for MultiplexedDevice {
 /// The script's answer to a message. The ID of each query is 0.
 fn answer(script: &Script, message: &[u8]) -> Answer {
     assert_eq!(message[..2], [0, 0]);
-    script(&Query { number: number(message), message, earlier_id: None, asked_before: 0 })
+    script(&Query::of(message))
 }
 
 async fn accept_https(listener: TcpListener, acceptor: TlsAcceptor, script: Script, gets: Arc<AtomicU64>) {

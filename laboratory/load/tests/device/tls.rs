@@ -1,21 +1,21 @@
-//! A scripted device over TLS: a thread for each connection, and a certificate of its own for `dns.test`.
+//! A scripted device over TLS, with a certificate of its own for `dns.test`.
 
-use crate::device::stream::{Act, Listening, next_message};
-use crate::device::{self, Query, number, one_at_a_time, order};
+use crate::device::stream::Act;
+use crate::device::{self, Query, one_at_a_time, order};
+use kit::listening::{Connection, Listening};
+use kit::message::take_frame;
 use measure::order::{Load, Transport};
 use measure::outcome::{Connections, Outcome, TlsConnections};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::server::StoresServerSessions;
 use rustls::{ServerConfig, ServerConnection};
 use sixfold_load::{LoadError, LoadOptions, TlsOptions};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use tls::records::{Fed, feed};
-
-type Script = Arc<dyn Fn(&Query<'_>) -> Vec<Act> + Send + Sync>;
 
 /// Number of the next device, for the names of the files.
 static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -116,11 +116,9 @@ impl TlsDevice {
         ca: PathBuf,
         script: impl Fn(&Query<'_>) -> Vec<Act> + Send + Sync + 'static,
     ) -> TlsDevice {
-        let (config, script) = (Arc::new(config), Arc::new(script) as Script);
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let listening = Listening::start(listener, move |stream, _, stop| {
-            let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
-            serve(stream, tls, &script, stop);
+        let config = Arc::new(config);
+        let listening = Listening::start(move |connection| {
+            serve(connection, ServerConnection::new(Arc::clone(&config)).unwrap(), &script);
         });
         TlsDevice { address: listening.address, ca, _listening: listening }
     }
@@ -133,15 +131,10 @@ impl Drop for TlsDevice {
 }
 
 /// Serves a connection until the client or the script closes it.
-fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop: &AtomicBool) {
+fn serve(mut connection: Connection, mut tls: ServerConnection, script: impl Fn(&Query<'_>) -> Vec<Act>) {
     let (mut waiting, mut buffer) = (Vec::new(), [0; 16_384]);
-    while !stop.load(Ordering::Relaxed) {
-        let mut records = match stream.read(&mut buffer) {
-            Ok(0) => return,
-            Ok(octets) => &buffer[..octets],
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => &[],
-            Err(_) => return,
-        };
+    while let Ok(octets @ 1..) = connection.read(&mut buffer) {
+        let mut records = &buffer[..octets];
         let mut checked = Ok(Fed::Some);
         while !records.is_empty() && checked.is_ok() {
             checked = feed(&mut tls, &mut records);
@@ -154,9 +147,9 @@ fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop
         {
             waiting.extend(&buffer[..octets]);
         }
-        let goes_on = answer(&mut waiting, &mut tls, script);
+        let goes_on = answer(&mut waiting, &mut tls, &script);
         while tls.wants_write() {
-            if tls.write_tls(&mut stream).is_err() {
+            if tls.write_tls(&mut connection).is_err() {
                 return;
             }
         }
@@ -167,10 +160,13 @@ fn serve(mut stream: TcpStream, mut tls: ServerConnection, script: &Script, stop
 }
 
 /// Answers the whole queries that wait. Returns false if the script closes the connection.
-fn answer(waiting: &mut Vec<u8>, tls: &mut ServerConnection, script: &Script) -> bool {
-    while let Some(message) = next_message(waiting) {
-        let query = Query { number: number(&message), message: &message, earlier_id: None, asked_before: 0 };
-        for act in script(&query) {
+fn answer(
+    waiting: &mut Vec<u8>,
+    tls: &mut ServerConnection,
+    script: impl Fn(&Query<'_>) -> Vec<Act>,
+) -> bool {
+    while let Some(message) = take_frame(waiting) {
+        for act in script(&Query::of(&message)) {
             match act {
                 Act::Octets(octets) => tls.writer().write_all(&octets).unwrap(),
                 Act::Wait(time) => std::thread::sleep(time),

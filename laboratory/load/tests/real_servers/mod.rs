@@ -1,7 +1,6 @@
 //! Loads on the servers of Debian: dnsdist over TLS and HTTPS, Unbound over TLS.
 
-use crate::device::stream::{self, StreamDevice};
-use crate::device::{self, Device, Query, Reply, assert_verdict, order};
+use crate::device::{self, Query, assert_verdict, order, stream};
 use kit::{Folder, free_port};
 use measure::order::{Load, Transport};
 use measure::outcome::{Outcome, Verdict};
@@ -60,12 +59,12 @@ fn run(port: u16, transport: Transport, is_cold: bool, options: LoadOptions, fol
 #[test]
 fn dnsdist_answers_over_tls_and_over_https() {
     // It asks its backend over TCP what it was asked over TLS, and over UDP what it was asked over HTTPS.
-    let backend = StreamDevice::start(stream::right);
-    let _datagrams = Device::start(&backend.address.to_string(), |query| {
+    let backend = stream::start(stream::right);
+    let _datagrams = device::start(&backend.address.to_string(), |query, replies| {
         // Over HTTPS dnsdist adds an OPT record. The question ends with octet 48.
         let mut message = query.message[..48].to_vec();
         message[11] = 0;
-        Reply::now(Query { message: &message, ..*query }.right())
+        replies.now(Query { message: &message, ..*query }.right());
     });
     let (tls, https) = (free_port(), free_port());
     let over_https =

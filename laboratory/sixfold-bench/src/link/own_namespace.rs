@@ -1,4 +1,5 @@
-//! A network namespace of this process, without a name in `/run/netns`.
+//! A network namespace of this process, without a name in `/run/netns`. It is a part of the program; the named ones of tests are in
+//! `testing/kit`.
 
 use super::interface::ip;
 use super::namespace::Namespace;

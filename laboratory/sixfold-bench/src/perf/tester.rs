@@ -358,33 +358,20 @@ impl<U: Fn() -> Usage> Companion for Window<'_, U> {
 mod tests {
     use super::*;
     use crate::perf::names::QUERY;
-    use std::net::UdpSocket;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Runs a load on a thread that echoes all but every n-th query, marked as a response.
+    /// Runs a load on a server that echoes all but every n-th query, marked as a response.
     fn with_echo(leave_out: u64, load: &Load<'_>) -> Tally {
-        let socket = UdpSocket::bind("[::1]:0").unwrap();
-        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        let server = socket.local_addr().unwrap();
-        let stop = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                let mut buffer = [0; 512];
-                let mut count = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    let Ok((length, from)) = socket.recv_from(&mut buffer) else { continue };
-                    assert_eq!(length, QUERY, "the kernel cuts a large send into questions");
-                    count += 1;
-                    buffer[2] |= 0x80;
-                    if leave_out == 0 || count % leave_out != 0 {
-                        socket.send_to(&buffer[..length], from).unwrap();
-                    }
-                }
-            });
-            let tally = Tester::new().unwrap().run(server, load, Usage::default);
-            stop.store(true, Ordering::Relaxed);
-            tally.unwrap()
-        })
+        let mut count = 0;
+        let server = kit::Upstream::start_at("[::1]:0".parse().unwrap(), move |asked, replies| {
+            assert_eq!(asked.message.len(), QUERY, "the kernel cuts a large send into questions");
+            count += 1;
+            if leave_out == 0 || count % leave_out != 0 {
+                let mut reply = asked.message.to_vec();
+                reply[2] |= 0x80;
+                replies.now(reply);
+            }
+        });
+        Tester::new().unwrap().run(server.address, load, Usage::default).unwrap()
     }
 
     fn load(pace: Pace) -> Load<'static> {

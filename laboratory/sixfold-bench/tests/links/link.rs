@@ -14,7 +14,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Starts a link between the namespaces and waits until it is ready.
 fn start(ends: &Ends, options: &[&str]) -> Link {
-    let mut command = command(ends, options);
+    let mut command = command(ends.left.name(), ends.right.name(), options);
     let mut child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program");
     let mut lines = BufReader::new(child.stderr.take().expect("standard error"));
     let mut line = String::new();
@@ -23,14 +23,14 @@ fn start(ends: &Ends, options: &[&str]) -> Link {
     Link(Killed(child))
 }
 
-fn command(ends: &Ends, options: &[&str]) -> Command {
+fn command(left: &str, right: &str, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sixfold-bench"));
-    command.args(["link", "--left", &ends.left, "--right", &ends.right]).args(options);
+    command.args(["link", "--left", left, "--right", right]).args(options);
     command
 }
 
 fn output(ends: &Ends, options: &[&str]) -> Output {
-    command(ends, options).output().expect("the program")
+    command(ends.left.name(), ends.right.name(), options).output().expect("the program")
 }
 
 /// A running link, ended by SIGKILL if a test fails.
@@ -72,7 +72,7 @@ fn datagrams_of_both_families_take_the_delay_of_each_direction() {
     let link =
         start(&ends, &["--delay", "20ms", "--to-left", "delay=50ms", "--json", &file.display().to_string()]);
     for (left, right) in [("198.18.0.1:0", "198.18.0.2:0"), ("[2001:2::1]:0", "[2001:2::2]:0")] {
-        let (near, far) = (ends.left(|| socket(left)), ends.right(|| socket(right)));
+        let (near, far) = (ends.left.inside(|| socket(left)), ends.right.inside(|| socket(right)));
         let started = Instant::now();
         near.send_to(b"there", far.local_addr().unwrap()).expect("sent");
         let (octets, from) = far.recv_from(&mut [0; 64]).expect("a datagram");
@@ -104,7 +104,7 @@ fn tcp_fragments_and_icmp_pass_a_bad_link() {
         &["--delay", "1ms", "--loss", "0.02", "--duplicate", "0.05", "--reorder", "0.05", "--seed", "1"],
     );
     // A stream of 400 KB, there and back, although packets are lost.
-    let listener = ends.right(|| TcpListener::bind("198.18.0.2:0").expect("an address of the link"));
+    let listener = ends.right.inside(|| TcpListener::bind("198.18.0.2:0").expect("an address of the link"));
     let address = listener.local_addr().unwrap();
     let echo = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
@@ -112,7 +112,8 @@ fn tcp_fragments_and_icmp_pass_a_bad_link() {
         stream.read_to_end(&mut octets).expect("octets");
         stream.write_all(&octets).expect("written");
     });
-    let mut stream = ends.left(|| TcpStream::connect_timeout(&address, TIME_LIMIT).expect("a connection"));
+    let mut stream =
+        ends.left.inside(|| TcpStream::connect_timeout(&address, TIME_LIMIT).expect("a connection"));
     stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
     let sent: Vec<u8> = (0..400_000_u32).map(|i| (i * 31 % 251) as u8).collect();
     stream.write_all(&sent).expect("written");
@@ -122,7 +123,8 @@ fn tcp_fragments_and_icmp_pass_a_bad_link() {
     assert!(got == sent, "{} octets of {} came back", got.len(), sent.len());
     echo.join().expect("the echo");
     // A datagram of three fragments arrives whole; one lost fragment loses it, so it is sent until it comes.
-    let (near, far) = (ends.left(|| socket("198.18.0.1:0")), ends.right(|| socket("198.18.0.2:0")));
+    let (near, far) =
+        (ends.left.inside(|| socket("198.18.0.1:0")), ends.right.inside(|| socket("198.18.0.2:0")));
     far.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let datagram: Vec<u8> = sent[..4000].to_vec();
     let mut buffer = [0; 5000];
@@ -133,7 +135,7 @@ fn tcp_fragments_and_icmp_pass_a_bad_link() {
     assert!(came && buffer[..4000] == datagram[..]);
     // A closed port answers with ICMP, which the kernel turns into an error.
     let closed: SocketAddr = "198.18.0.2:9".parse().unwrap();
-    let asker = ends.left(|| socket("198.18.0.1:0"));
+    let asker = ends.left.inside(|| socket("198.18.0.1:0"));
     asker.connect(closed).expect("connected");
     asker.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let refused = (0..100).any(|_| {
@@ -164,10 +166,9 @@ fn wrong_use_is_told_with_its_remedy() {
     let told = |output: Output| (output.status.code(), String::from_utf8(output.stderr).unwrap());
     let (code, text) = told(output(&ends, &[]));
     assert!(code == Some(1) && text.contains("another link ends there"), "{text}");
-    let missing = Ends { left: "no-such-namespace".into(), right: ends.right.clone() };
-    let (code, text) = told(output(&missing, &[]));
+    let missing = command("no-such-namespace", ends.right.name(), &[]).output().expect("the program");
+    let (code, text) = told(missing);
     assert!(code == Some(1) && text.contains("ip netns list"), "{text}");
-    std::mem::forget(missing);
     for (options, remedy) in [
         (&["--loss", "5%"][..], "number"),
         (&["--loss", "0.1", "--burst-loss", "0.1,0.5"], "cannot be used with"),

@@ -2,6 +2,7 @@
 
 use super::namespaces::Ends;
 use ::ttcp::{Connection, Event, Failure, Listen, Settings, Stack};
+use kit::namespace::within;
 use netem::{Delay, Direction, Impairments, Loss};
 use sixfold_bench::link::interface;
 use sixfold_bench::link::ttcp_host::TtcpHost;
@@ -23,7 +24,7 @@ fn address(text: &str) -> IpAddr {
 
 /// A host behind an interface of the left namespace.
 fn host(ends: &Ends, transactions: bool, impairments: Impairments) -> TtcpHost {
-    let namespace = ends.left.parse().expect("a namespace");
+    let namespace = ends.left.name().parse().expect("a namespace");
     let addresses = ["198.18.0.1/30".to_owned(), "2001:2::1/126".to_owned()];
     let device = interface::open(&namespace, &addresses, 1500).expect("an interface");
     let settings = Settings { transactions, shortest_rto: Duration::from_millis(200), ..Settings::default() };
@@ -86,11 +87,10 @@ fn the_kernel_as_client_gets_its_octets_back() {
         let mut host = host(&ends, transactions, impairments);
         for (own, _) in FAMILIES {
             let to = SocketAddr::new(address(own), PORT);
-            let namespace = ends.left.clone();
+            let namespace = ends.left.name().to_owned();
             let client = std::thread::spawn(move || {
                 let mut stream =
-                    super::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT))
-                        .expect("a connection");
+                    within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).expect("a connection");
                 stream.set_read_timeout(Some(TIME_LIMIT)).unwrap();
                 let sent = pattern(150_000);
                 let writer = {
@@ -121,7 +121,7 @@ fn the_kernel_as_server_answers() {
         let mut host = host(&ends, transactions, impairments);
         for (_, kernel) in FAMILIES {
             let at = SocketAddr::new(address(kernel), PORT);
-            let listener = ends.left(|| TcpListener::bind(at).expect("an address of the interface"));
+            let listener = ends.left.inside(|| TcpListener::bind(at).expect("an address of the interface"));
             let server = std::thread::spawn(move || {
                 let (mut stream, _) = listener.accept().expect("a connection");
                 let mut octets = Vec::new();
@@ -158,10 +158,10 @@ fn a_closed_port_of_either_side_refuses() {
     let connection = host.stack.transact(now, closed, b"anybody?").expect("a connection");
     let event = host.next_event(now + TIME_LIMIT).expect("an interface");
     assert_eq!(event, Some(Event::Failed(connection, Failure::Refused)));
-    let namespace = ends.left.clone();
+    let namespace = ends.left.name().to_owned();
     let client = std::thread::spawn(move || {
         let to = SocketAddr::new(address("198.18.0.2"), 9);
-        super::namespaces::within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
+        within(&namespace, || TcpStream::connect_timeout(&to, TIME_LIMIT)).map(drop)
     });
     let refused = echo(&mut host, client).expect_err("nobody listens");
     assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use engine::{Client, Instant, Link, Machine, Outbox, Unreachable};
+use kit::Upstream;
 use sixfold_datapath::{NoStreams, Options, Shared, Steer, StreamSink, build};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,6 +45,11 @@ impl Machine for Echo {
     fn expire(&mut self, _: Instant, _: &mut impl Outbox) -> Option<Instant> {
         None
     }
+}
+
+/// An upstream that sends back each question.
+pub fn echo_upstream(address: &str) -> Upstream {
+    Upstream::start_at(address.parse().unwrap(), |asked, replies| replies.now(asked.message.to_vec()))
 }
 
 /// Options for workers on one address.

@@ -1,7 +1,8 @@
 //! TLS links to upstreams with habits: one question at a time, answers in another order, connections that end in all ways.
 
-use super::{Probe, TEST_TIMEOUT, ask_all, client, question, start, wait_for};
+use super::{Probe, ask_all, client, question, start, wait_for};
 use engine::{Link, Transport};
+use kit::listening::{Connection, Listening};
 use kit::message::{framed, read_frame};
 use rcgen::{CertificateParams, Issuer, KeyPair};
 use rustls::pki_types::{PrivateKeyDer, ServerName};
@@ -10,11 +11,10 @@ use sixfold_datapath::tls_upstreams::TlsUpstream;
 use sixfold_datapath::{Counter, Shared, Steer};
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
-type Stream = StreamOwned<ServerConnection, TcpStream>;
+type Stream = StreamOwned<ServerConnection, Connection>;
 
 /// Settings of a server with a certificate for `dns.example`, and of its clients.
 fn settings() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
@@ -47,31 +47,21 @@ fn settings() -> (Arc<ServerConfig>, Arc<ClientConfig>) {
     (Arc::new(server), Arc::new(client))
 }
 
-/// An upstream that accepts connections for `serve`, one after the other, until it says that there are no more.
+/// An upstream whose connections are for `serve`, with their numbers.
 struct Upstream {
     to: HashMap<SocketAddr, TlsUpstream>,
-    address: SocketAddr,
-    thread: JoinHandle<()>,
+    listening: Listening,
 }
 
-fn upstream(mut serve: impl FnMut(usize, Stream) -> bool + Send + 'static) -> Upstream {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
+fn upstream(serve: impl Fn(usize, Stream) + Send + Sync + 'static) -> Upstream {
     let (server, config) = settings();
-    let thread = std::thread::spawn(move || {
-        for number in 0.. {
-            let (tcp, _) = listener.accept().unwrap();
-            tcp.set_nodelay(true).unwrap();
-            tcp.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
-            let session = ServerConnection::new(Arc::clone(&server)).unwrap();
-            if !serve(number, StreamOwned::new(session, tcp)) {
-                return;
-            }
-        }
+    let listening = Listening::start(move |connection| {
+        let session = ServerConnection::new(Arc::clone(&server)).unwrap();
+        serve(connection.number, StreamOwned::new(session, connection));
     });
     let name = ServerName::try_from("dns.example").unwrap();
-    let to = HashMap::from([(address, TlsUpstream { name, trust: 0, config })]);
-    Upstream { to, address, thread }
+    let to = HashMap::from([(listening.address, TlsUpstream { name, trust: 0, config })]);
+    Upstream { to, listening }
 }
 
 /// Plays a client to a worker that asks the upstream, and returns the worker's machine. `play` gets the client's socket, and waits
@@ -82,14 +72,14 @@ fn run(
 ) -> (Probe, Arc<Shared<Probe>>) {
     let failed = Arc::new(Mutex::new(0));
     let shown = Arc::clone(&failed);
-    let address = upstream.address;
+    let address = upstream.listening.address;
     let mut probe = Some(Probe { failed, ..Probe::upstream(address, Transport::Tls) });
     let running = start(&["127.0.0.1:0"], 1, Steer::Name, || probe.take().unwrap());
     running.shared.tls_upstreams().replace(upstream.to);
     let socket = client("127.0.0.1:0", running.address());
     play(&socket, &|links| wait_for(|| *shown.lock().unwrap() >= links));
     let (mut machines, shared) = running.stop();
-    upstream.thread.join().unwrap();
+    drop(upstream.listening);
     (machines.remove(0), shared)
 }
 
@@ -118,7 +108,6 @@ fn an_upstream_may_answer_one_at_a_time_in_parts_or_in_another_order() {
             stream.flush().unwrap();
         }
         assert!(read_frame(&mut stream).is_err());
-        false
     });
     let (machine, shared) = run(upstream, |socket, _| ask_all(socket, 400));
     assert_eq!((machine.replies.len(), machine.unreachable.len()), (400, 0));
@@ -136,7 +125,6 @@ fn an_upstream_may_close_after_each_answer_and_the_session_is_resumed() {
             stream.conn.send_close_notify();
             stream.flush().unwrap();
         }
-        number < 4
     });
     let (machine, shared) = run(upstream, |socket, wait_for_failures| {
         for asked in 1..=5 {
@@ -161,7 +149,6 @@ fn an_end_of_the_session_with_questions_open_delivers_the_answers_before_it_and_
         stream.flush().unwrap();
         // The client closes the connection.
         let _ = stream.sock.read_to_end(&mut Vec::new());
-        number == 0
     });
     let (machine, shared) = run(upstream, |socket, wait_for_failures| {
         for number in 0..3 {
@@ -189,7 +176,6 @@ fn octets_that_are_no_record_end_the_link() {
             stream.write_all(&framed(&message)).and_then(|()| stream.flush()).unwrap();
         }
         let _ = stream.sock.read_to_end(&mut Vec::new());
-        number == 0
     });
     let (machine, shared) = run(upstream, |socket, wait_for_failures| {
         socket.send(&question(1)).unwrap();
@@ -209,8 +195,7 @@ fn octets_behind_the_end_of_a_session_do_not_hold_the_worker() {
     let upstream = upstream(|number, mut stream| {
         let reply = framed(&read_frame(&mut stream).unwrap());
         let Some(&(octets, value)) = BEHIND.get(number) else {
-            stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
-            return false;
+            return stream.write_all(&reply).and_then(|()| stream.flush()).unwrap();
         };
         stream.conn.writer().write_all(&reply).unwrap();
         stream.conn.send_close_notify();
@@ -222,7 +207,6 @@ fn octets_behind_the_end_of_a_session_do_not_hold_the_worker() {
         // One write: the end and what is behind it are read together.
         stream.sock.write_all(&wire).unwrap();
         let _ = stream.sock.read_to_end(&mut Vec::new());
-        true
     });
     let (machine, _) = run(upstream, |socket, wait_for_failures| {
         for asked in 1..=BEHIND.len() {

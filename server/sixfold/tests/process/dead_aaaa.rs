@@ -5,8 +5,8 @@ use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
 use crate::scrape::Scrape;
 use kit::message::{QUESTION, record, reply};
-use kit::namespace;
-use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+use kit::{Listening, namespace};
+use std::net::{Ipv6Addr, TcpListener, ToSocketAddrs};
 use std::time::{Duration, Instant};
 use wire::Type;
 
@@ -64,13 +64,9 @@ fn trials(server: &Daemon, result: &str) -> f64 {
     Scrape::of(server.metrics).value("address_trials_total", &[("result", result)])
 }
 
-/// Accepts connections until the test ends. Many may come at once, and none may be lost.
-fn listen(address: SocketAddr) {
-    let socket = socket2::Socket::new(socket2::Domain::IPV6, socket2::Type::STREAM, None).unwrap();
-    socket.bind(&address.into()).unwrap();
-    socket.listen(4096).unwrap();
-    let listener = TcpListener::from(socket);
-    std::thread::spawn(move || listener.incoming().for_each(drop));
+/// Accepts connections. Many may come at once, and none may be lost.
+fn listen(address: impl ToSocketAddrs) -> Listening {
+    Listening::on(TcpListener::bind(address).unwrap(), |_| ())
 }
 
 #[test]
@@ -96,7 +92,7 @@ fn names_heal() {
         _ => vec![Ipv6Addr::LOCALHOST],
     });
     // Nobody listens on port 443, and on port 80 at one of the addresses.
-    listen((here(ALIVE), 80).into());
+    let _listening = listen((here(ALIVE), 80));
     let client = Udp::to(server.v6());
     let ask = |number| client.ask(&name_of(number), Type::AAAA).addresses;
     assert_eq!(ask(BOTH), [here(ALIVE), silent(SILENT)]);
@@ -139,7 +135,7 @@ fn is_dead(number: u32) -> bool {
 fn heal_many(names: u32) {
     let (server, _upstream) =
         start(|number| if is_dead(number) { vec![silent(number)] } else { vec![here(number)] });
-    listen((Ipv6Addr::UNSPECIFIED, 443).into());
+    let _listening = listen((Ipv6Addr::UNSPECIFIED, 443));
     let client = Udp::to(server.v6());
     let ask = |number| client.ask(&name_of(number), Type::AAAA).addresses;
     let mut waiting = Vec::new();

@@ -139,9 +139,8 @@ fn a_reload_of_the_demonstration_changes_nothing() {
 #[test]
 fn the_demonstration_needs_no_network() {
     // A network namespace with only a loopback interface, if the system allows one.
-    let can = Command::new("unshare").args(["-rn", "ip", "link", "set", "lo", "up"]).output();
-    if !can.is_ok_and(|output| output.status.success()) {
-        return kit::skip("no network namespace can be made");
+    if !kit::namespace::can_be_made(&["-rn"]) {
+        return;
     }
     let directory = Folder::for_everybody();
     // In the namespace the process is root, and there are no other users.

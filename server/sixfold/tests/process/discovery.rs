@@ -6,12 +6,13 @@ use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
 use crate::scrape::request;
 use crate::service::Service;
 use crate::upstream::zone;
+use kit::client;
 use kit::message::{QUESTION, record, reply};
 use kit::namespace;
 use serde_json::Value;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type as SocketType};
 use std::mem::MaybeUninit;
-use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -61,7 +62,9 @@ impl Upstream {
             };
             let is_apex = asked.name == "ipv4only.arpa.";
             match answer {
-                Tells::Asks(server) => replies.now(forwarded(asked.message, server)),
+                Tells::Asks(server) => {
+                    replies.now(client::ask(&client::udp(Ipv4Addr::LOCALHOST.into(), server), asked.message))
+                }
                 Tells::Failure => replies.now(reply(asked.message, 0x0182, &[])),
                 Tells::Prefixes(prefixes) if is_apex => {
                     replies.now(reply(asked.message, 0x0180, &records(&prefixes)));
@@ -89,16 +92,6 @@ fn negative(asked: &[u8]) -> Vec<u8> {
     let numbers = [1u32, 1, 1, 1, 1].map(u32::to_be_bytes).concat();
     negative.extend(record(QUESTION, 6, 1, &[&[0, 0][..], &numbers].concat()));
     negative
-}
-
-/// The reply of another server to a query, in the letter case of the query.
-fn forwarded(asked: &[u8], server: SocketAddr) -> Vec<u8> {
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    socket.send_to(asked, server).unwrap();
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).unwrap();
-    buffer[..length].to_vec()
 }
 
 fn ask(server: &Daemon, number: u32) -> Answer {
@@ -168,14 +161,10 @@ fn a_prefix_is_found_changes_and_is_withdrawn() {
 fn before_anything_is_found_answers_have_an_extended_error() {
     let upstream = Upstream::start(Tells::Failure);
     let server = upstream.setup().start();
-    let client = UdpSocket::bind("[::1]:0").unwrap();
-    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    client.connect(server.v6()).unwrap();
-    client.send(&kit::message::Query::new(&name_of(1), 28).edns(1232, &[]).octets()).unwrap();
-    let mut buffer = [0; 4096];
-    let length = client.recv(&mut buffer).unwrap();
+    let query = kit::Query::new(&name_of(1), 28).edns(1232, &[]).octets();
+    let answer = client::ask(&client::udp(Ipv6Addr::LOCALHOST.into(), server.v6()), &query);
     let text = b"no NAT64 prefix has been discovered";
-    assert!(buffer[..length].windows(text.len()).any(|octets| octets == text));
+    assert!(answer.windows(text.len()).any(|octets| octets == text));
     wait_for_log(&server, "the upstream does not say if it has a prefix");
     upstream.tell(Tells::Prefixes(vec![FIRST]));
     wait_for(&server, &[FIRST]);

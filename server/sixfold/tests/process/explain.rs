@@ -4,7 +4,7 @@ use crate::client::Udp;
 use crate::daemon::{Daemon, Setup, ctl, success};
 use kit::Upstream;
 use serde_json::Value;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use wire::{Builder, Class, Flags, Message, Name, Rcode, Section, Type};
 
 /// Records of the upstream: owner, type, TTL, data.
@@ -182,9 +182,8 @@ fn people_get_it_as_text_with_what_demands_each_decision() {
 
 #[test]
 fn a_dead_upstream_is_explained_as_one() {
-    // The socket is bound, so that no other program answers, and it is silent.
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let server = Setup::new(silent.local_addr().unwrap()).line("upstream.timeout = \"50ms\"").start();
+    let silent = Upstream::start(|_, _| ());
+    let server = Setup::new(silent.address).line("upstream.timeout = \"50ms\"").start();
     let told = explain(&server, &["www.example"]);
     assert_eq!(decisions(&told), ["dns64", "aaaa_timeout", "a_failed"]);
     assert_eq!(told["answer"]["rcode"], "SERVFAIL");
@@ -197,7 +196,7 @@ fn a_dead_upstream_is_explained_as_one() {
     }
     server.process.stop();
     // An upstream that takes longer than an explanation may take.
-    let server = Setup::new(silent.local_addr().unwrap()).line("upstream.timeout = \"30s\"").start();
+    let server = Setup::new(silent.address).line("upstream.timeout = \"30s\"").start();
     let told = explain(&server, &["www.example"]);
     assert_eq!((&told["unfinished"], &told["answer"]), (&true.into(), &Value::Null));
     assert_eq!(server.ctl(&["health"]).status.code(), Some(0));

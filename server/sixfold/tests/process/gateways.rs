@@ -5,15 +5,11 @@ use crate::client::{Udp, embedded, name_of};
 use crate::daemon::{Daemon, PREFIX, Setup, success, wait_until};
 use crate::scrape::{Scrape, request};
 use crate::service::Service;
-use kit::namespace;
+use kit::Listening;
+use kit::namespace::{self, Named};
 use serde_json::Value;
-use std::io::{Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener};
-use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::process::Command;
 use wire::{Rcode, Type};
 
 /// The prefix of the gateway on this host.
@@ -26,41 +22,6 @@ fn setup(target: SocketAddr) -> Setup {
         .line(&format!("dns64.gateway = [{{ prefix = \"{LOCAL}\", probe = [\"tcp {target}\"] }}]"))
         .line("dns64.health = { interval = \"100ms\", fall = 2, rise = 2 }")
         .metrics()
-}
-
-/// A probe target: it accepts connections until it is dropped.
-struct Target {
-    address: SocketAddr,
-    stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Target {
-    fn start() -> Target {
-        Target::at("127.0.0.1:0".parse().unwrap())
-    }
-
-    fn at(address: SocketAddr) -> Target {
-        let listener = TcpListener::bind(address).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let (address, stop) = (listener.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
-        let ends = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            while !ends.load(Ordering::Relaxed) {
-                if listener.accept().is_err() {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-            }
-        });
-        Target { address, stop, thread: Some(thread) }
-    }
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().map(JoinHandle::join);
-    }
 }
 
 fn both(number: u32) -> [Ipv6Addr; 2] {
@@ -79,7 +40,7 @@ fn wait_for_state(server: &Daemon, place: usize, state: &str) {
 
 #[test]
 fn a_dead_gateway_leaves_all_answers_and_comes_back() {
-    let living = Target::start();
+    let living = Listening::start(|_| ());
     let target = living.address;
     let server = setup(target).start();
     let client = Udp::to(server.v6());
@@ -114,7 +75,7 @@ fn a_dead_gateway_leaves_all_answers_and_comes_back() {
     assert_eq!((of("prefix_answers_total", LOCAL), of("prefix_answers_total", PREFIX)), (3.0, 5.0));
     assert!(of("prefix_probe_duration_seconds", LOCAL) > 0.0);
 
-    let _living = Target::at(target);
+    let _living = Listening::on(TcpListener::bind(target).unwrap(), |_| ());
     wait_for_state(&server, 0, "up");
     assert_eq!(ask(1), both(1));
     let log = server.process.log();
@@ -126,7 +87,7 @@ fn a_dead_gateway_leaves_all_answers_and_comes_back() {
 
 #[test]
 fn with_all_gateways_down_and_all_down_empty_answers_are_empty() {
-    let living = Target::start();
+    let living = Listening::start(|_| ());
     let target = living.address;
     let server = setup(target)
         .line(&format!("dns64.prefixes = [\"{LOCAL}\"]"))
@@ -246,62 +207,26 @@ fn a_drain_and_a_death_survive_an_upgrade() {
     assert_eq!(states, ["down", "draining", "unprobed"]);
 }
 
-/// A router between this network namespace and the prefixes of two gateways, in a namespace of its own that ends with it.
-struct Router(Child);
-
 /// Prefixes behind the router.
 const ROUTED: [&str; 2] = ["2001:db8:64:a::/96", "2001:db8:64:b::/96"];
 
-impl Router {
-    /// A router without a route to the prefixes: its answer to a packet is an ICMP error.
-    fn start() -> Router {
-        let mut child = Command::new("unshare")
-            .args(["--net", "sh"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let here = format!(
-            "set -e; ip link add near type veth peer name far netns {}; ip link set near up; \
-             ip address add 2001:db8:7::1/64 dev near nodad; ip route add 2001:db8:64::/48 via 2001:db8:7::2",
-            child.id()
-        );
-        // The shell is in its namespace once it answers.
-        writeln!(child.stdin.as_mut().unwrap(), "echo ready").unwrap();
-        let mut router = Router(child);
-        router.expect("ready");
-        assert!(Command::new("sh").args(["-c", &here]).status().unwrap().success());
-        router.run("ip link set lo up; ip link set far up; ip address add 2001:db8:7::2/64 dev far nodad");
-        router.run(
-            "ip route add unreachable 2001:db8:64::/48; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding",
-        );
-        router.run("echo 0 > /proc/sys/net/ipv6/icmp/ratelimit");
-        router
+/// A router between this network namespace and the prefixes of two gateways. It has no route to them: its answer to a packet is an ICMP
+/// error.
+fn router() -> Named {
+    let router = Named::new("router").unwrap();
+    let here = format!(
+        "set -e; ip link add near type veth peer name far netns {}; ip link set near up; \
+         ip address add 2001:db8:7::1/64 dev near nodad; ip route add 2001:db8:64::/48 via 2001:db8:7::2",
+        router.name()
+    );
+    assert!(Command::new("sh").args(["-c", &here]).status().unwrap().success());
+    router.configure(
+        "link set far up\naddress add 2001:db8:7::2/64 dev far\nroute add unreachable 2001:db8:64::/48",
+    );
+    for (parameter, value) in [("conf/all/forwarding", "1"), ("icmp/ratelimit", "0")] {
+        router.set(&format!("net/ipv6/{parameter}"), value).unwrap();
     }
-
-    /// Runs a command in the namespace of the router.
-    fn run(&mut self, command: &str) {
-        writeln!(self.0.stdin.as_mut().unwrap(), "{command} && echo done").unwrap();
-        self.expect("done");
-    }
-
-    fn expect(&mut self, line: &str) {
-        let mut octet = [0];
-        let mut said = Vec::new();
-        while octet != *b"\n" {
-            self.0.stdout.as_mut().unwrap().read_exact(&mut octet).unwrap();
-            said.push(octet[0]);
-        }
-        assert_eq!(String::from_utf8(said).unwrap().trim(), line);
-    }
-}
-
-impl Drop for Router {
-    /// The shell ends with its input.
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
+    router
 }
 
 #[test]
@@ -311,7 +236,7 @@ fn an_icmp_error_fails_a_probe_and_a_successor_may_send_echo_requests_too() {
     if namespace::is_played_in("ip link set lo up; exec \"$@\"", name) {
         return;
     }
-    let mut router = Router::start();
+    let router = router();
     let [tcp, icmp] = ROUTED;
     let setup = Setup::answering()
         .line("server.user = \"nobody\"")
@@ -327,7 +252,7 @@ fn an_icmp_error_fails_a_probe_and_a_successor_may_send_echo_requests_too() {
         |server: &Daemon| prefixes(server).iter().map(|one| one["reason"].clone()).collect::<Vec<_>>();
     wait_until("both are down", || reasons(server) == ["unreachable", "unreachable"]);
 
-    router.run("ip address add 2001:db8:64:b::c000:20a/128 dev lo");
+    router.configure("address add 2001:db8:64:b::c000:20a/128 dev lo");
     wait_for_state(server, 1, "up");
     let log = server.process.log();
     assert!(log.contains(&format!("the gateway of {icmp} is down: unreachable")), "{log}");

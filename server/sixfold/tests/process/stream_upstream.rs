@@ -1,16 +1,16 @@
 //! An upstream over TCP or TLS whose faults the test chooses: it answers everything with NOERROR, and may cut connections with
 //! questions open.
 
+use kit::listening::{Connection, Listening};
+use kit::message::{framed, read_frame};
 use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use std::collections::HashSet;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::net::{SocketAddr, TcpListener};
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Certification authority of a test.
 pub struct Authority {
@@ -100,22 +100,11 @@ pub enum Kind {
     Greeting,
 }
 
-#[derive(Default)]
-struct State {
-    stop: AtomicBool,
-    /// Answers after which a connection is cut; 0: never.
-    cut_after: AtomicUsize,
-    connections: Mutex<Vec<TcpStream>>,
-    accepted: AtomicUsize,
-    /// Addresses and ports that connections came from.
-    peers: Mutex<HashSet<SocketAddr>>,
-}
-
 /// The upstream. It ends with the test.
 pub struct StreamUpstream {
-    pub address: SocketAddr,
-    state: Arc<State>,
-    thread: Option<JoinHandle<()>>,
+    server: Listening,
+    /// Answers after which a connection is cut; 0: never.
+    cut_after: Arc<AtomicUsize>,
 }
 
 impl StreamUpstream {
@@ -124,100 +113,61 @@ impl StreamUpstream {
     }
 
     pub fn start_at(address: SocketAddr, kind: &Kind) -> StreamUpstream {
-        let listener = TcpListener::bind(address).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let state = Arc::new(State::default());
-        let (shared, kind) = (Arc::clone(&state), kind.clone());
-        let thread = std::thread::spawn(move || accept(&listener, &kind, &shared));
-        StreamUpstream { address, state, thread: Some(thread) }
+        let (cut_after, kind) = (Arc::new(AtomicUsize::new(0)), kind.clone());
+        let cut = Arc::clone(&cut_after);
+        let serve = move |connection| play(&kind, connection, &cut);
+        StreamUpstream { server: Listening::on(TcpListener::bind(address).unwrap(), serve), cut_after }
     }
 
     /// Cuts each connection after so many answers.
     pub fn cut_after(&self, answers: usize) {
-        self.state.cut_after.store(answers, Ordering::SeqCst);
-    }
-
-    /// The addresses and ports that connections came from since the last call.
-    pub fn take_peers(&self) -> HashSet<SocketAddr> {
-        std::mem::take(&mut self.state.peers.lock().unwrap())
-    }
-
-    /// Number of connections so far.
-    pub fn accepted(&self) -> usize {
-        self.state.accepted.load(Ordering::SeqCst)
+        self.cut_after.store(answers, Ordering::SeqCst);
     }
 }
 
-impl Drop for StreamUpstream {
-    fn drop(&mut self) {
-        self.state.stop.store(true, Ordering::SeqCst);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+impl Deref for StreamUpstream {
+    type Target = Listening;
+
+    fn deref(&self) -> &Listening {
+        &self.server
     }
 }
 
-fn accept(listener: &TcpListener, kind: &Kind, state: &Arc<State>) {
-    let mut threads = Vec::new();
-    while !state.stop.load(Ordering::SeqCst) {
-        let Ok((stream, peer)) = listener.accept() else {
-            std::thread::sleep(Duration::from_millis(2));
-            continue;
-        };
-        stream.set_nonblocking(false).unwrap();
-        state.peers.lock().unwrap().insert(peer);
-        let number = state.accepted.fetch_add(1, Ordering::SeqCst);
-        state.connections.lock().unwrap().push(stream.try_clone().unwrap());
-        let (kind, state) = (kind.clone(), Arc::clone(state));
-        threads.push(std::thread::spawn(move || {
-            match kind {
-                Kind::Tcp => serve(&mut &stream, &state),
-                Kind::Tls(config) => {
-                    let mut session = StreamOwned::new(ServerConnection::new(config).unwrap(), &stream);
-                    serve(&mut session, &state);
-                    // Every second connection ends with a close_notify.
-                    if number.is_multiple_of(2) {
-                        session.conn.send_close_notify();
-                        let _ = session.flush();
-                    }
-                }
-                Kind::Greeting => {
-                    let _ = (&stream).write_all(b"220 mail.example ESMTP\r\n");
-                    let _ = (&stream).read(&mut [0; 512]);
-                }
-                Kind::Silent => drop((&stream).read_to_end(&mut Vec::new())),
+fn play(kind: &Kind, mut connection: Connection, cut_after: &AtomicUsize) {
+    match kind {
+        Kind::Tcp => serve(&mut connection, cut_after),
+        Kind::Tls(config) => {
+            let session = ServerConnection::new(Arc::clone(config)).unwrap();
+            let mut stream = StreamOwned::new(session, connection);
+            serve(&mut stream, cut_after);
+            // Every second connection ends with a close_notify.
+            if stream.sock.number.is_multiple_of(2) {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
             }
-            // The list of connections has the socket as well, so it would stay open.
-            let _ = stream.shutdown(Shutdown::Both);
-        }));
+            connection = stream.sock;
+        }
+        Kind::Greeting => {
+            let _ = connection.write_all(b"220 mail.example ESMTP\r\n");
+            let _ = connection.read(&mut [0; 512]);
+        }
+        Kind::Silent => {}
     }
-    for connection in state.connections.lock().unwrap().iter() {
-        let _ = connection.shutdown(Shutdown::Both);
-    }
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    connection.finish();
 }
 
 /// Answers until the other side ends the connection, or it is cut.
-fn serve(stream: &mut (impl Read + Write), state: &State) {
+fn serve(stream: &mut (impl Read + Write), cut_after: &AtomicUsize) {
     let mut answers = 0;
-    loop {
-        let mut length = [0; 2];
-        if stream.read_exact(&mut length).is_err() {
-            return;
-        }
-        let mut message = vec![0; usize::from(u16::from_be_bytes(length))];
-        if stream.read_exact(&mut message).is_err() {
-            return;
-        }
+    while let Ok(mut message) = read_frame(stream) {
         // QR, RA: the question comes back as a response without records.
         message[2] |= 0x80;
         message[3] |= 0x80;
-        if stream.write_all(&[&length[..], &message].concat()).and_then(|()| stream.flush()).is_err() {
+        if stream.write_all(&framed(&message)).and_then(|()| stream.flush()).is_err() {
             return;
         }
         answers += 1;
-        if answers == state.cut_after.load(Ordering::SeqCst) {
+        if answers == cut_after.load(Ordering::SeqCst) {
             return;
         }
     }

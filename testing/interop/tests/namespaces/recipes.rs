@@ -1,13 +1,13 @@
 //! The recipes with a NAT64 (`docs/recipes`), run with their files as they stand: a client without IPv4 opens a page of a server
 //! without IPv6, by name and, with a CLAT, by address.
 
-use crate::web::{PAGE, start_web_server};
+use crate::web::{PAGE, serve_page, start_web_server};
+use kit::Listening;
 use sixfold_interop::{
     Authority, Lab, Namespace, Process, Program, Signal, address, copy_recipe, program, recipe, wait_until,
     zones::Zone,
 };
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// Address of the web server for the well-known prefix, which carries global addresses only (RFC 6052 section 3.1): one of the
@@ -177,6 +177,7 @@ fn the_recipe_for_compose_translates_without_changing_the_kernel_s_settings() {
 
 /// A site of the recipe `4via6`: a host with an address that the other site has, too, whose page is the name of the site.
 struct Site {
+    _page: Listening,
     _translator: Process,
 }
 
@@ -184,15 +185,7 @@ impl Site {
     /// Starts the host and the translator. `prefix`: that of the site.
     fn start(lab: &Lab, namespace: &Namespace, name: &'static str, prefix: &str) -> Site {
         namespace.configure("addr add 192.168.1.20/32 dev lo");
-        let listener = namespace.inside(|| TcpListener::bind("192.168.1.20:80").expect("a free port"));
-        std::thread::spawn(move || {
-            while let Ok((mut stream, _)) = listener.accept() {
-                let mut request = [0; 4096];
-                let _ = stream.read(&mut request);
-                let length = name.len();
-                let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {length}\r\n\r\n{name}");
-            }
-        });
+        let page = serve_page(namespace, "192.168.1.20:80", name);
         let folder = lab.scratch.directory(name);
         for file in ["site.sh", &format!("{name}.conf")] {
             copy_recipe(&lab.scratch, &format!("4via6/{file}"), &format!("{name}/{file}"));
@@ -203,7 +196,7 @@ impl Site {
             let routes = namespace.run(&["ip", "-6", "route", "show", "dev", "via6"]).stdout;
             routes.contains(prefix) && !routes.contains("linkdown")
         });
-        Site { _translator: translator }
+        Site { _page: page, _translator: translator }
     }
 }
 

@@ -2,13 +2,12 @@
 //! their recipes.
 
 use crate::planned::{KEA, KEA_FOLDERS};
-use crate::web::PAGE;
+use crate::web::{PAGE, serve_page};
+use kit::Listening;
 use sixfold_interop::{
     Authority, Debian13, Kdig, Namespace, Process, Program, Scratch, Signal, copy_recipe, document, program,
     recipe, wait_until, zones::Zone,
 };
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -74,9 +73,10 @@ impl Site {
     }
 
     /// Starts the name server and the web server of the Internet.
-    fn start_world(&self) -> Authority<'_> {
-        serve_page(&self.world, &format!("{WEB}:80"));
-        self.start_zone("shop.test", RESOLVER, &format!("www A {WEB}\ncrew A 192.168.41.20\n"))
+    fn start_world(&self) -> (Authority<'_>, Listening) {
+        let web = serve_page(&self.world, &format!("{WEB}:80"), PAGE);
+        let records = format!("www A {WEB}\ncrew A 192.168.41.20\n");
+        (self.start_zone("shop.test", RESOLVER, &records), web)
     }
 
     /// Starts a name server in the world with one zone.
@@ -128,20 +128,6 @@ impl Site {
 
 fn fetch(namespace: &Namespace, url: &str) -> sixfold_interop::CommandOutput {
     namespace.run(&["curl", "--silent", "--show-error", "--max-time", "5", "--noproxy", "*", url])
-}
-
-/// Answers every request at the address with the page, until the test ends.
-fn serve_page(namespace: &Namespace, address: &str) {
-    let address: SocketAddr = address.parse().expect("an address with a port");
-    let listener = namespace.inside(|| TcpListener::bind(address).expect("a free port"));
-    std::thread::spawn(move || {
-        while let Ok((mut stream, _)) = listener.accept() {
-            let mut request = [0; 4096];
-            let _ = stream.read(&mut request);
-            let length = PAGE.len();
-            let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {length}\r\n\r\n{PAGE}");
-        }
-    });
 }
 
 /// Renames a device of a namespace, so that another one can have its name.
@@ -323,7 +309,7 @@ fn guests_of_the_conference_reach_the_internet_and_not_the_crew_and_the_doctor_f
     crew.configure(
         "addr add 2001:db8:40:2::20/64 dev crew nodad\nroute replace default via 2001:db8:40:2::1",
     );
-    serve_page(&crew, "[2001:db8:40:2::20]:80");
+    let _page = serve_page(&crew, "[2001:db8:40:2::20]:80", PAGE);
     assert_eq!(fetch(&site.router, "http://[2001:db8:40:2::20]/").stdout, PAGE);
     assert!(!fetch(&site.client, "http://[2001:db8:40:2::20]/").success);
     assert!(site.addresses(resolver, "crew.shop.test").is_empty());

@@ -1,10 +1,13 @@
 //! The purpose of DNS64: a client without IPv4 fetches a page by name from a server without IPv6.
 
 use crate::encrypted_clients::{encrypted_listeners, queries};
+use kit::Listening;
 use sixfold_interop::{
-    Authority, Certificate, Configuration, Kdig, Lab, Process, Program, SERVER_NAME, Sixfold, address,
-    wait_until,
+    Authority, Certificate, Configuration, Kdig, Lab, Namespace, Process, Program, SERVER_NAME, Sixfold,
+    address, wait_until,
 };
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 /// Text of the page.
@@ -50,6 +53,15 @@ pub fn start_web_server(lab: &Lab, address: &str, access_log: &Path) -> Process 
     let file = lab.scratch.write("nginx.conf", &configuration);
     let argv = ["nginx", "-e", "stderr", "-p", &own.to_string(), "-c", &file.to_string_lossy()];
     lab.world.start(&argv, &place.join("log"))
+}
+
+/// Answers every request at the address with a page.
+pub fn serve_page(namespace: &Namespace, address: &str, page: &'static str) -> Listening {
+    let listener = namespace.inside(|| TcpListener::bind(address).expect("a free port"));
+    Listening::on(listener, move |mut connection| {
+        let _ = connection.read(&mut [0; 4096]);
+        let _ = write!(connection, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{page}", page.len());
+    })
 }
 
 /// An IPv4-only web server with its name `v4only.lab.test`, and the translator on the way to it.

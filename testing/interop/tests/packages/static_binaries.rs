@@ -45,17 +45,7 @@ fn answers_in_an_empty_root(arch: &str) {
     let scratch = Scratch::new();
     let Some(program) = build(arch, scratch.path()) else { return };
     let mut command = Command::new("unshare");
-    command.args([
-        "--net",
-        "--pid",
-        "--fork",
-        "--kill-child",
-        "--",
-        "sh",
-        "-c",
-        "ip link set lo up && exec \"$@\"",
-        "sh",
-    ]);
+    command.arg("--pid").args(kit::namespace::network("ip link set lo up && exec \"$@\""));
     command.arg(source().join("packaging/tests/static-root")).arg(&program);
     command.arg(source().join("docs/examples/server/home.toml")).arg(scratch.path()).args(emulator);
     let ran = run(300, &mut command);

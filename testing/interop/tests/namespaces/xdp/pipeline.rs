@@ -312,39 +312,27 @@ fn judge(open: &Open, report: &mut Report) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicBool, Ordering};
 
     /// Runs forty questions past a server that answers each with an A record, and to the second client what `alter` makes of that.
-    fn report(alter: impl Fn(&mut Vec<u8>) + Sync) -> Report {
+    fn report(alter: impl Fn(&mut Vec<u8>) + Send + 'static) -> Report {
         let bind = || UdpSocket::bind("127.0.0.1:0").expect("loopback is there");
-        let (server, is_over) = (bind(), AtomicBool::new(false));
-        server.set_read_timeout(Some(Duration::from_millis(20))).expect("a time limit");
-        let address = server.local_addr().expect("a bound socket");
         let sockets = [0, 1].map(|_| (0..PORTS).map(|_| bind()).collect::<Vec<_>>());
         let second: Vec<_> = sockets[1].iter().map(|socket| socket.local_addr().expect("bound")).collect();
-        let serve = || {
-            let mut buffer = [0; 64];
-            while !is_over.load(Ordering::Relaxed) {
-                let Ok((length, client)) = server.recv_from(&mut buffer) else { continue };
-                let record = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc6\x33\x64\x50";
-                let mut answer = [&buffer[..length], record].concat();
-                if second.contains(&client) {
-                    alter(&mut answer);
-                }
-                if !answer.is_empty() {
-                    server.send_to(&answer, client).expect("loopback is there");
-                }
+        let server = kit::Upstream::start(move |asked, replies| {
+            let record = b"\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\xc6\x33\x64\x50";
+            let mut answer = [asked.message, record].concat();
+            if second.contains(&asked.peer) {
+                alter(&mut answer);
             }
-        };
-        std::thread::scope(|scope| {
-            scope.spawn(serve);
-            let mut report = Report::default();
-            let question = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
-            let mut questions = (0..PORTS).cycle().take(40).map(|port| (port, question.clone()));
-            Pipeline::new(sockets, [address; 2]).run(|_| questions.next(), &mut report);
-            is_over.store(true, Ordering::Relaxed);
-            report
-        })
+            if !answer.is_empty() {
+                replies.now(answer);
+            }
+        });
+        let mut report = Report::default();
+        let question = b"\0\0\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x04test\0\0\x01\0\x01".to_vec();
+        let mut questions = (0..PORTS).cycle().take(40).map(|port| (port, question.clone()));
+        Pipeline::new(sockets, [server.address; 2]).run(|_| questions.next(), &mut report);
+        report
     }
 
     #[test]

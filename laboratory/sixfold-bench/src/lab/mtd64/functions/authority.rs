@@ -1,6 +1,7 @@
 //! Authority of the functional tests: a thread that answers over UDP and TCP from a [`Script`], and notes every query.
 //!
-//! It exists beside crate `authority` because it sends octets as written, with pointers at chosen places, and forged messages.
+//! It exists beside crate `authority` because it sends octets as written, with pointers at chosen places, and forged messages. It is
+//! a part of the program, so it is not the upstream of the tests (`testing/kit`).
 
 use super::script::{Behaviour, Script};
 use crate::background::Background;
