@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Time limit of a short program, in seconds: far longer than any takes on a busy machine.
-const SHORT_SECS: &str = "100";
+const SHORT_SECS: u64 = 100;
 
 /// Time limit for the start or the stop of a server.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,26 +51,17 @@ fn minimize(command: &mut Command) {
 
 /// Runs a program to its end; kills it at the time limit.
 pub(crate) fn run(argv: &[&str]) -> CommandOutput {
-    run_with(argv, Stdio::null())
-}
-
-/// Runs a program with standard input.
-pub(crate) fn run_with(argv: &[&str], stdin: Stdio) -> CommandOutput {
-    run_within(argv, stdin, SHORT_SECS)
+    run_for(argv, SHORT_SECS)
 }
 
 /// Runs a program with this time limit.
 pub(crate) fn run_for(argv: &[&str], secs: u64) -> CommandOutput {
-    run_within(argv, Stdio::null(), &secs.to_string())
-}
-
-fn run_within(argv: &[&str], stdin: Stdio, secs: &str) -> CommandOutput {
     let mut command = Command::new("timeout");
     minimize(&mut command);
     let output = command
-        .args(["--kill-after=5", secs])
+        .args(["--kill-after=5", &secs.to_string()])
         .args(argv)
-        .stdin(stdin)
+        .stdin(Stdio::null())
         .output()
         .unwrap_or_else(|error| panic!("cannot start {argv:?}: {error}"));
     CommandOutput {
