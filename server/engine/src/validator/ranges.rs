@@ -545,8 +545,8 @@ mod tests {
         }
     }
 
-    // RFC 4592 section 4.7: the NSEC record of a wildcard under the name that was asked for denies nothing. It would deny the names between
-    // that name and its next one, which may exist.
+    // RFC 4592 section 4.7 and erratum 5119: the NSEC record of a wildcard under the name that was asked for denies nothing. It would deny
+    // the names between that name and its next one, which may exist.
     #[test]
     fn a_record_that_was_expanded_from_a_wildcard_is_not_kept() {
         for rtype in [Type::SOA, Type::NSEC] {
