@@ -72,7 +72,7 @@ impl Program {
             true => Process::start(guarded(&words), output),
             false => Process::start_in_our_group(command(&words), output),
         };
-        ServerProcess::when_ready(started, &words[0], self.ready, port)
+        ServerProcess::when_ready(started, self.ready, port)
     }
 
     /// Checks a configuration file; `None` if this server has no such command.
@@ -98,8 +98,7 @@ pub fn launch(plan: &LaunchPlan, folder: &Path, port: u16) -> Result<ServerProce
     let mut command = guarded(&plan.command);
     command.envs(&plan.environment).current_dir(folder);
     let started = Process::start(command, Output::Kept(limits::MAX_OUTPUT_OCTETS));
-    let program = plan.command.first().map_or("", String::as_str);
-    ServerProcess::when_ready(started, program, Ready::Answer, port)
+    ServerProcess::when_ready(started, Ready::Answer, port)
 }
 
 /// Failure of a server to become ready, or its end.
@@ -127,13 +126,8 @@ pub struct ServerProcess(Process);
 
 impl ServerProcess {
     /// Waits until a server that was started is ready.
-    fn when_ready(
-        started: io::Result<Process>,
-        program: &str,
-        ready: Ready,
-        port: u16,
-    ) -> Result<ServerProcess, Failure> {
-        let mut server = ServerProcess(started.map_err(|error| Failure(format!("{program}: {error}")))?);
+    fn when_ready(started: io::Result<Process>, ready: Ready, port: u16) -> Result<ServerProcess, Failure> {
+        let mut server = ServerProcess(started.map_err(|error| Failure(error.to_string()))?);
         let at = SocketAddr::from((Ipv6Addr::LOCALHOST, port));
         let waited = server.0.wait_for(limits::START_TIMEOUT, |log| ready.is_given(log, at));
         waited.map_err(|why| Failure(format!("{why}{}", server.last_output())))?;

@@ -209,6 +209,35 @@ fn anchors(validation: &Validation, options: &mut Vec<String>) -> String {
 mod tests {
     use super::*;
     use crate::demands::Ipv4Mapping;
+    use std::path::Path;
+
+    #[test]
+    fn demands_are_options_of_dns64_and_of_the_server() {
+        let demands = Demands {
+            prefixes: vec![("64:ff9b::".parse().unwrap(), 96)],
+            clients: Some(vec!["::1".to_owned()]),
+            suffix: Some("::1".parse().unwrap()),
+            recursive_only: true,
+            break_dnssec: true,
+            special_names: true,
+            empty_zones: true,
+            ..Demands::default()
+        };
+        let [listen, forwarder] = [5353, 5302].map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
+        let task = Task { demands, ..Task::new(listen, forwarder) };
+        let place = Place { program: "named", version: "BIND 9.18.49", folder: Path::new("/d") };
+        let text = &plan(&task, &place).files["named.conf"];
+        for words in [
+            "dns64 64:ff9b::/96 { mapped { any; }; clients { ::1; }; suffix ::1; recursive-only yes; break-dnssec yes; };\n",
+            "listen-on port 5353 { 127.0.0.1; };\n",
+            "listen-on-v6 { none; };\n",
+            "empty-zones-enable yes;\n",
+            "ipv4only-enable no;\n",
+            "zone \"in-addr.arpa\" { type forward; forward first; forwarders { 127.0.0.1 port 5302; }; };\n",
+        ] {
+            assert!(text.contains(words), "{words}\n{text}");
+        }
+    }
 
     #[test]
     fn rules_are_lists_in_which_the_first_match_decides() {

@@ -1,8 +1,8 @@
 //! DNS servers as laboratory and tests start them: a recipe for each, and one control of processes.
 //!
 //! A [`Task`] says in plain terms what a server is to do: where it listens, whom it asks, DNS64, validation, what a case demands. The
-//! recipe of a server ([`Recipe`], such as `unbound.rs`) is the one place that knows the syntax of its configuration, its command line, and
-//! when it is ready: task in, files and a command line out ([`LaunchPlan`]), without I/O. [`authority`] does so for authoritative servers.
+//! recipe of a server ([`Recipe`], such as `unbound.rs`) is the one place in Rust that knows the syntax of its configuration, its command
+//! line, and when it is ready: task in, files and a command line out ([`LaunchPlan`]), without I/O. [`authority`] does so for authoritative servers.
 //! [`program`] finds programs and asks for their version; [`process`] starts them, waits until they are ready, and ends them. First files
 //! to read: `task.rs`, then one recipe.
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -143,6 +143,15 @@ pub fn guarded(words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     command
 }
 
+/// Starts a command. The error has its name, with a remedy if it is that of [`guarded`].
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    command.spawn().map_err(|error| {
+        let program = command.get_program();
+        let remedy = if program == "setpriv" { "; install it with `apt-get install util-linux`" } else { "" };
+        io::Error::new(error.kind(), format!("{}: {error}{remedy}", program.display()))
+    })
+}
+
 /// Place of the standard output and the standard error of a server.
 #[derive(Clone, Copy, Debug)]
 pub enum Output<'a> {
@@ -166,6 +175,8 @@ pub struct Process {
     /// True if it has a process group of its own, with the children that it starts.
     has_group: bool,
     log: Log,
+    /// Its exit status, once it was waited for.
+    waited_for: Option<ExitStatus>,
 }
 
 /// Reason why a server is not ready.
@@ -191,7 +202,7 @@ impl Process {
     ///
     /// # Errors
     ///
-    /// The program cannot be started, or its output has no place.
+    /// The program cannot be started, which the error names, or its output has no place.
     pub fn start(mut command: Command, output: Output<'_>) -> io::Result<Process> {
         command.process_group(0);
         Process::spawn(command, output, true)
@@ -211,17 +222,17 @@ impl Process {
         match output {
             Output::File(path) => {
                 let file = File::create(path)?;
-                let child = command.stdout(file.try_clone()?).stderr(file).spawn()?;
-                Ok(Process { child, has_group, log: Log::File(path.to_owned()) })
+                let child = spawn(command.stdout(file.try_clone()?).stderr(file))?;
+                Ok(Process { child, has_group, log: Log::File(path.to_owned()), waited_for: None })
             }
             Output::Kept(octets) => {
                 let (reader, writer) = io::pipe()?;
-                let child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+                let child = spawn(command.stdout(writer.try_clone()?).stderr(writer))?;
                 // The command holds our ends of the pipe, which would keep it open.
                 drop(command);
                 let kept = Arc::default();
                 let reader = collect(reader, octets, Arc::clone(&kept));
-                Ok(Process { child, has_group, log: Log::Kept(kept, reader) })
+                Ok(Process { child, has_group, log: Log::Kept(kept, reader), waited_for: None })
             }
         }
     }
@@ -242,12 +253,24 @@ impl Process {
 
     /// True if it runs.
     pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        self.status().is_none()
     }
 
-    /// Its exit status, if it has ended; then the log is complete. Until then no other process can have its ID.
+    /// Its exit status, if it has ended. It is waited for only when it is killed, so that until then no other process or group has its ID.
+    fn status(&self) -> Option<ExitStatus> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let ended = || waitid(WaitId::Pid(Pid::from_child(&self.child)), options).ok().flatten();
+        self.waited_for.or_else(|| {
+            let ended = ended()?;
+            // As wait(2) has it.
+            let code = ended.exit_status().unwrap_or(0) << 8;
+            Some(ExitStatus::from_raw(ended.terminating_signal().unwrap_or(code)))
+        })
+    }
+
+    /// Its exit status, if it has ended; then the log is complete.
     pub fn ended(&mut self) -> Option<ExitStatus> {
-        let status = self.child.try_wait().ok().flatten()?;
+        let status = self.status()?;
         if let Log::Kept(_, reader) = &self.log {
             let end = Instant::now() + LAST_OUTPUT;
             // Its children may keep the pipe open.
@@ -301,20 +324,17 @@ impl Process {
         if self.is_running() { Ok(kill_process(Pid::from_child(&self.child), signal)?) } else { Ok(()) }
     }
 
-    /// Kills the process, and its group if that is its own, and waits for its end.
+    /// Kills the process, and its group if that is its own, also those that have outlived it, and waits for its end.
     pub fn kill(&mut self) {
-        let own = Pid::from_child(&self.child);
-        // Once it has been waited for, its ID, and that of the group, may be another one's.
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        if waitid(WaitId::Pid(own), options).is_err() {
+        if self.waited_for.is_some() {
             return;
         }
         // An error means that nobody is left.
         if self.has_group {
-            let _ = kill_process_group(own, Signal::KILL);
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
         }
         let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.waited_for = self.child.wait().ok();
     }
 }
 
@@ -347,6 +367,15 @@ mod tests {
         Process::start(guarded(["sh", "-c", script]), Output::Kept(20)).unwrap()
     }
 
+    /// Waits for the end of a process of another parent, which is a zombie until that parent waits for it.
+    fn expect_gone(id: &str) {
+        let state = || std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+        let end = Instant::now() + LIMIT;
+        while !state().is_empty() && !state().contains(") Z ") {
+            assert!(Instant::now() < end, "{}", state());
+        }
+    }
+
     #[test]
     fn a_taken_port_is_known_by_what_servers_say_of_it() {
         for words in [
@@ -374,12 +403,19 @@ mod tests {
         // The shell is not waited for before its group is killed.
         kill_process(Pid::from_child(&server.child), Signal::KILL).unwrap();
         drop(server);
-        // A zombie of another parent is gone as soon as that parent waits for it.
-        let state = || std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
-        let end = Instant::now() + LIMIT;
-        while !state().is_empty() && !state().contains(") Z ") {
-            assert!(Instant::now() < end, "{}", state());
-        }
+        expect_gone(&child);
+    }
+
+    #[test]
+    fn children_that_outlive_a_server_end_when_it_is_dropped() {
+        let mut server = shell("sleep 60 & echo $!; exit 3");
+        let why = server.wait_for(LIMIT, |_| false).unwrap_err();
+        assert_eq!(why.to_string(), "the server ended (exit status: 3)");
+        assert!(!server.is_running());
+        let child = server.log().trim().to_owned();
+        assert!(std::path::Path::new(&format!("/proc/{child}")).exists(), "it runs until then");
+        drop(server);
+        expect_gone(&child);
     }
 
     #[test]

@@ -86,14 +86,16 @@ fn modules(task: &Task) -> String {
     modules.into_iter().filter(|(is_used, _)| *is_used).map(|(_, name)| name).collect::<Vec<_>>().join(" ")
 }
 
-/// Who may ask. The longest match decides, and of two entries for one network the first; loopback networks are allowed by default.
+/// Who may ask. The longest match decides, and of two entries for one network the last one of the file; loopback networks are allowed by
+/// default.
 fn access(demands: &Demands) -> Vec<String> {
     let Some(allow) = &demands.allow else {
         return ["::0/0", "0.0.0.0/0"].map(|network| format!("access-control: {network} allow")).into();
     };
-    let allowed = allow.iter().map(|network| format!("access-control: {network} allow"));
     let others = ["::/0", "0.0.0.0/0", "127.0.0.0/8", "::1/128"];
-    allowed.chain(others.map(|network| format!("access-control: {network} refuse"))).collect()
+    let refused = others.map(|network| format!("access-control: {network} refuse"));
+    let allowed = allow.iter().map(|network| format!("access-control: {network} allow"));
+    refused.into_iter().chain(allowed).collect()
 }
 
 fn validation(task: &Task) -> Vec<String> {
@@ -138,4 +140,19 @@ fn settings_of(demands: &Demands) -> Vec<String> {
     lines.extend(demands.records.iter().map(|record| format!("local-data: '{record}'")));
     lines.extend(demands.block.iter().map(|name| format!("local-zone: \"{name}.\" always_nxdomain")));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_that_may_ask_come_behind_those_that_may_not() {
+        let allow = Some(vec!["::1/128".to_owned()]);
+        let lines = access(&Demands { allow, ..Demands::default() });
+        let places = ["refuse", "allow"].map(|verdict| {
+            lines.iter().position(|line| *line == format!("access-control: ::1/128 {verdict}"))
+        });
+        assert_eq!(places, [Some(3), Some(4)]);
+    }
 }

@@ -107,7 +107,9 @@ impl<'d> Installed<'d> {
 /// If a file cannot be written.
 pub fn configure(recipe: &Recipe, task: &Task, folder: &Path) -> Vec<String> {
     let program = if recipe.name == servers::SIXFOLD.name { binary() } else { recipe.program };
-    let plan = recipe.plan(task, &Place { program, version: "", folder });
+    let ran = run(&[&[program], recipe.version].concat());
+    let version = recipe.version_in(&(ran.stdout + &ran.stderr));
+    let plan = recipe.plan(task, &Place { program, version: &version, folder });
     write_files(&plan.files, folder).unwrap_or_else(|error| panic!("{error}"));
     plan.command
 }

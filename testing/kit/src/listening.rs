@@ -87,7 +87,8 @@ impl Drop for Listening {
     }
 }
 
-/// A connection to the server. What waits for octets of the other side sees the end of the stream when the server ends.
+/// A connection to the server. What waits for octets of the other side sees the end of the stream when the server ends, and what waits to
+/// send fails.
 pub struct Connection {
     /// The socket.
     pub stream: TcpStream,
@@ -103,6 +104,7 @@ impl Connection {
         stream
             .set_nodelay(true)
             .and_then(|()| stream.set_read_timeout(Some(POLL_INTERVAL)))
+            .and_then(|()| stream.set_write_timeout(Some(POLL_INTERVAL)))
             .expect("a connection");
         state.peers.lock().expect("no panic").push(peer);
         let number = state.accepted.fetch_add(1, Ordering::SeqCst);
@@ -127,8 +129,12 @@ impl Connection {
         let _ = io::copy(self, &mut io::sink());
     }
 
+    fn is_stopped(&self) -> bool {
+        self.state.stop.load(Ordering::SeqCst)
+    }
+
     fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
-        if self.state.stop.load(Ordering::SeqCst) {
+        if self.is_stopped() {
             return Ok(Some(0));
         }
         match self.stream.read(buffer) {
@@ -150,7 +156,12 @@ impl Read for Connection {
 
 impl Write for Connection {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.stream.write(octets)
+        loop {
+            match self.stream.write(octets) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock && !self.is_stopped() => {}
+                written => return written,
+            }
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -180,6 +191,14 @@ mod tests {
         assert_eq!((server.accepted(), server.take_peers().len(), server.take_peers().len()), (3, 3, 0));
         drop(server);
         assert!(clients.iter_mut().all(|client| matches!(client.read(&mut [0]), Ok(0))));
+    }
+
+    #[test]
+    fn a_server_ends_although_nobody_reads_what_it_sends() {
+        let server = Listening::start(|mut connection| while connection.write_all(&[0; 65_536]).is_ok() {});
+        let mut client = tcp(server.address);
+        client.read_exact(&mut [0]).unwrap();
+        drop(server);
     }
 
     #[test]

@@ -35,10 +35,10 @@ pub fn is_played_in(script: &str, test: &str) -> bool {
     is_outside
 }
 
-/// True if `unshare` makes a namespace with these arguments. Otherwise the test counts as skipped.
+/// True if `unshare` with these arguments, a command at their end, makes a namespace and runs it there. Otherwise the test counts as skipped.
 #[track_caller]
-pub fn can_be_made(unshare: &[&str]) -> bool {
-    match Command::new("unshare").args(unshare).arg("true").output() {
+pub fn can_run(unshare: &[&str]) -> bool {
+    match Command::new("unshare").args(unshare).output() {
         Ok(output) if output.status.success() => return true,
         Ok(output) => crate::skip(String::from_utf8_lossy(&output.stderr).trim()),
         Err(error) => crate::missing(&format!("unshare ({error})"), "apt-get install util-linux"),
@@ -54,7 +54,7 @@ pub fn can_be_made(unshare: &[&str]) -> bool {
 /// If the test fails there, or if no test has this name.
 #[track_caller]
 pub fn run_inside(test: &str, unshare: &[&str]) -> Option<String> {
-    if !can_be_made(unshare) {
+    if !can_run(&[unshare, &["true"]].concat()) {
         return None;
     }
     let program = std::env::current_exe().expect("the path of the test program");

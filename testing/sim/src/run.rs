@@ -44,7 +44,7 @@ pub struct Outcome {
 
 /// The command that replays a seed.
 pub fn replay_command(seed: u64, queries: u64) -> String {
-    format!("cargo run -p sixfold-sim --release -- --seed {seed} --queries {queries} --trace")
+    format!("cargo run -p sixfold-sim --profile fuzz -- --seed {seed} --queries {queries} --trace")
 }
 
 /// Runs the worlds of a plan.

@@ -245,8 +245,7 @@ fn select_subject(arguments: &ConformArguments) -> Result<(Target, String, Strin
         return Ok((subject, name.clone(), version));
     }
     if let Some(command) = &arguments.start {
-        // The kernel kills the server if this process ends in any way.
-        let program = Program::from_template(&format!("setpriv --pdeathsig KILL -- {command}"))?;
+        let program = Program::from_template(command)?;
         return Ok((Target::Program(program), command.clone(), String::new()));
     }
     let (Some(server), Some(upstream)) = (arguments.server, arguments.upstream_listen) else {

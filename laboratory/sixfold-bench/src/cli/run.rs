@@ -65,8 +65,8 @@ pub struct RunArguments {
         "repetitions", "trial", "timeout", "transport", "connections", "start", "max", "loss_goal", "prefix", "conformance", "estimate",
     ])]
     resume: bool,
-    /// Device under test: the name of a template, which is configured and started, or FILE.toml with a [device]; several take turns
-    /// (see below)
+    /// Device under test: the name of a template, which is configured and started, or FILE.toml with a table `device`; several take
+    /// turns (see below)
     #[arg(long, value_name = "NAME", value_parser = DeviceParser)]
     device: Vec<String>,
     /// Path of the program of --device, on the device's host [default: searched for]

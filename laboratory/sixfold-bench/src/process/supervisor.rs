@@ -129,7 +129,7 @@ impl SupervisedDevice {
             .env(tree::DEVICE_VARIABLE, &request.folder)
             .current_dir(&request.folder);
         let process = servers::Process::start(command, Output::Kept(limits::LOG_OCTETS))
-            .map_err(|error| format!("setpriv: {error}; install it with `apt-get install util-linux`"))?;
+            .map_err(|error| error.to_string())?;
         Ok(SupervisedDevice { process, folder: request.folder.clone() })
     }
 

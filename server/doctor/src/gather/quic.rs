@@ -12,7 +12,8 @@ use std::time::Duration;
 /// Largest DNS message behind its length.
 const LARGEST: usize = 2 + 65_535;
 
-/// Asks a server of this name, and gives its certificate. The handshake and the answer have this time each.
+/// Asks a server of this name, and gives its certificate. The handshake and the answer have this time each, and a last one ends the
+/// connection.
 ///
 /// # Errors
 ///
@@ -29,9 +30,10 @@ pub fn ask(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let endpoint = Endpoint::client((any(server), 0).into())?;
+        let witness = witness(server)?;
         let connecting = endpoint.connect_with(settings, server, name).map_err(io::Error::other)?;
         let Ok(connection) = tokio::time::timeout(timeout, connecting).await else {
-            return Err(refusal(server, timeout));
+            return Err(refusal(&witness));
         };
         let connection = connection?;
         let certificates = connection.peer_identity().and_then(|one| one.downcast::<Vec<_>>().ok());
@@ -64,17 +66,22 @@ async fn exchange(connection: &Connection, question: &Question) -> io::Result<()
     }
 }
 
-/// The reason why nothing comes from a port: QUIC does not believe ICMP errors (RFC 9000 section 14.2.1), a socket of its own hears them.
-fn refusal(server: SocketAddr, timeout: Duration) -> io::Error {
-    let heard = || -> io::Result<()> {
-        let socket = UdpSocket::bind((any(server), 0))?;
-        socket.connect(server)?;
-        socket.set_read_timeout(Some(timeout))?;
-        // The fixed bit is clear, so no server takes it for QUIC (RFC 9000 section 17.2).
-        socket.send(&[0])?;
-        socket.recv(&mut [0]).map(|_| ())
-    };
-    heard().err().unwrap_or_else(|| ErrorKind::TimedOut.into())
+/// A socket that hears ICMP errors about the port: QUIC does not believe them (RFC 9000 section 14.2.1).
+fn witness(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((any(server), 0))?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    // The fixed bit is clear, so no server takes it for QUIC (RFC 9000 section 17.2). An error of the network shows in the handshake.
+    let _ = socket.send(&[0]);
+    Ok(socket)
+}
+
+/// The reason why nothing came from the port.
+fn refusal(witness: &UdpSocket) -> io::Error {
+    match witness.recv(&mut [0]) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => error,
+        _ => ErrorKind::TimedOut.into(),
+    }
 }
 
 #[cfg(test)]

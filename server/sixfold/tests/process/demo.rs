@@ -139,7 +139,7 @@ fn a_reload_of_the_demonstration_changes_nothing() {
 #[test]
 fn the_demonstration_needs_no_network() {
     // A network namespace with only a loopback interface, if the system allows one.
-    if !kit::namespace::can_be_made(&["-rn"]) {
+    if !kit::namespace::can_run(&["-rn", "ip", "link", "set", "lo", "up"]) {
         return;
     }
     let directory = Folder::for_everybody();

@@ -6,7 +6,6 @@ use crate::scrape::Scrape;
 use crate::upstream::{Behavior, Upstream};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::process::Command;
 
 /// Labels that Prometheus adds to metrics and alerts.
@@ -76,9 +75,8 @@ pub fn with_all_metrics() -> (Upstream, Folder, Daemon) {
     let zone = directory.write("policy.rpz", policy);
     // A gateway on this host: see `gateways.rs`.
     let prefix = "::ffff:0.0.0.0/96";
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let target = listener.local_addr().unwrap();
-    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let gateway = kit::Listening::start(drop);
+    let target = gateway.address;
     let server = Setup::new(upstream.address)
         .line(&format!("dns64.prefixes = [\"{prefix}\", \"{PREFIX}\"]"))
         .line(&format!("dns64.gateway = [{{ prefix = \"{prefix}\", probe = [\"tcp {target}\"] }}]"))

@@ -151,7 +151,7 @@ fn play(kind: &Kind, mut connection: Connection, cut_after: &AtomicUsize) {
             let _ = connection.write_all(b"220 mail.example ESMTP\r\n");
             let _ = connection.read(&mut [0; 512]);
         }
-        Kind::Silent => {}
+        Kind::Silent => drop(connection.read_to_end(&mut Vec::new())),
     }
     connection.finish();
 }
