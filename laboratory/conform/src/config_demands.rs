@@ -157,6 +157,7 @@ fn take(
     }
     Ok(())
 }
+
 /// Finds a policy zone among the files of a case.
 fn policy_zone(path: &str, files: &BTreeMap<String, String>) -> Option<PolicyZone> {
     let file = path.strip_prefix("{dir}/")?;

@@ -56,7 +56,27 @@ pub struct LaunchPlan {
 
 impl Recipe {
     /// Makes files and command line of a server with this task at this place.
+    ///
+    /// # Panics
+    ///
+    /// If the task has a transport that is not in [`Recipe::encrypted`]: the server would listen without encryption.
     pub fn plan(&self, task: &Task, place: &Place) -> LaunchPlan {
+        let is_known = task.encrypted.is_none_or(|transport| self.encrypted.contains(&transport));
+        assert!(is_known, "the recipe of {} has no {:?}", self.name, task.encrypted);
         LaunchPlan { version: place.version.to_owned(), ..(self.plan)(task, place) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::SocketAddr;
+
+    #[test]
+    #[should_panic(expected = "the recipe of unbound has no Some(Quic)")]
+    fn a_transport_that_a_server_lacks_is_none_of_its_tasks() {
+        let at = SocketAddr::from(([127, 0, 0, 1], 53));
+        let task = Task { encrypted: Some(Encrypted::Quic), ..Task::new(at, at) };
+        crate::UNBOUND.plan(&task, &Place { program: "", version: "", folder: Path::new("/") });
     }
 }
