@@ -158,7 +158,7 @@ impl Demands {
         Ok(())
     }
 
-    /// What belongs to a lack: whether it is demanded, and its name.
+    /// Demands that a lack refuses: true for each that is made here, and its name.
     fn demanded(&self, lack: Lack) -> Vec<(bool, &'static str)> {
         const ABSENT: &str = "AAAA records that count as absent";
         match lack {

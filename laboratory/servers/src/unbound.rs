@@ -86,8 +86,8 @@ fn modules(task: &Task) -> String {
     modules.into_iter().filter(|(is_used, _)| *is_used).map(|(_, name)| name).collect::<Vec<_>>().join(" ")
 }
 
-/// Who may ask. The longest match decides, and of two entries for one network the last one of the file; loopback networks are allowed by
-/// default.
+/// Access control by client network. The longest match decides, and of two entries for one network the last one of the file; loopback
+/// networks are allowed by default.
 fn access(demands: &Demands) -> Vec<String> {
     let Some(allow) = &demands.allow else {
         return ["::0/0", "0.0.0.0/0"].map(|network| format!("access-control: {network} allow")).into();
